@@ -1,0 +1,86 @@
+"""pellucid: see what a Transformer sees.
+
+    import pellucid
+
+    model = pellucid.load("pellucid/reviews-bert")
+    ex = pellucid.explain(model, "a fine film", method="rollout")
+    ex.show()
+
+Names are resolved when they are first used, so that importing the package loads nothing heavy.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+_HOME = {
+    "load": "pellucid.adapters",
+    "adapt": "pellucid.adapters",
+    "blackbox": "pellucid.adapters",
+    "Resize": "pellucid.adapters.image",
+    "explain": "pellucid._explain",
+    "measure": "pellucid._measure",
+    "report": "pellucid.viz",
+    "list_methods": "pellucid._catalogue",
+    "list_metrics": "pellucid._catalogue",
+    "list_models": "pellucid._catalogue",
+    "Attribution": "pellucid._types",
+    "Case": "pellucid._case",
+    "Explanation": "pellucid._results",
+    "Needs": "pellucid._needs",
+    "Target": "pellucid._target",
+    "method": "pellucid._spec",
+    "metric": "pellucid._spec",
+    "PellucidError": "pellucid._errors",
+    "ArgumentError": "pellucid._errors",
+    "BudgetExceeded": "pellucid._errors",
+    "InputError": "pellucid._errors",
+    "ModelError": "pellucid._errors",
+    "NumericalError": "pellucid._errors",
+    "StoreError": "pellucid._errors",
+    "UnsupportedCombination": "pellucid._errors",
+}
+
+__all__ = sorted([*_HOME, "__version__"])
+
+if TYPE_CHECKING:
+    from pellucid._case import Case as Case
+    from pellucid._catalogue import list_methods as list_methods
+    from pellucid._catalogue import list_metrics as list_metrics
+    from pellucid._catalogue import list_models as list_models
+    from pellucid._errors import ArgumentError as ArgumentError
+    from pellucid._errors import BudgetExceeded as BudgetExceeded
+    from pellucid._errors import InputError as InputError
+    from pellucid._errors import ModelError as ModelError
+    from pellucid._errors import NumericalError as NumericalError
+    from pellucid._errors import PellucidError as PellucidError
+    from pellucid._errors import StoreError as StoreError
+    from pellucid._errors import UnsupportedCombination as UnsupportedCombination
+    from pellucid._explain import explain as explain
+    from pellucid._measure import measure as measure
+    from pellucid._needs import Needs as Needs
+    from pellucid._results import Explanation as Explanation
+    from pellucid._spec import method as method
+    from pellucid._spec import metric as metric
+    from pellucid._target import Target as Target
+    from pellucid._types import Attribution as Attribution
+    from pellucid.adapters import adapt as adapt
+    from pellucid.adapters import blackbox as blackbox
+    from pellucid.adapters import load as load
+    from pellucid.adapters.image import Resize as Resize
+    from pellucid.viz import report as report
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("pellucid")
+    if name not in _HOME:
+        raise AttributeError(f"module 'pellucid' has no attribute {name!r}")
+    found = getattr(import_module(_HOME[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__

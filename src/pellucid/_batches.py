@@ -1,0 +1,77 @@
+"""Many inputs through a model: alike ones together, fewer at a time when memory runs out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+import torch
+
+from pellucid._types import Picture, Text
+
+T = TypeVar("T")
+Progress = bool | Callable[[int, int], None] | None
+
+
+def run_in_batches(
+    items: Sequence[Text | Picture],
+    work: Callable[[list[int]], list[T]],
+    batch_size: int,
+    progress: Progress = None,
+    largest_batch: int | None = None,
+) -> list[T]:
+    """`work` on batches of indices, long texts together; results in the order of the items."""
+    batch_size = min(batch_size, largest_batch or batch_size)
+    found: dict[int, T] = {}
+    pending = _batches_of_alike(items, batch_size)
+    with _reporting(progress, len(items)) as report:
+        while pending:
+            indices = pending.pop(0)
+            try:
+                results = work(indices)
+            except (torch.OutOfMemoryError, MemoryError):
+                if len(indices) == 1:
+                    raise
+                half = len(indices) // 2
+                pending[:0] = [indices[:half], indices[half:]]
+                continue
+            found |= dict(zip(indices, results, strict=True))
+            report(len(found))
+    return [found[index] for index in range(len(items))]
+
+
+def _batches_of_alike(items: Sequence[Text | Picture], batch_size: int) -> list[list[int]]:
+    """Batches of texts of similar length, or of pictures of one size."""
+
+    def alike(index: int) -> tuple[int, ...]:
+        item = items[index]
+        return (len(item.segments),) if isinstance(item, Text) else item.view.shape
+
+    batches: list[list[int]] = []
+    for index in sorted(range(len(items)), key=alike):
+        last = batches[-1] if batches else []
+        fits = isinstance(items[index], Text) or (last and alike(last[0]) == alike(index))
+        if last and fits and len(last) < batch_size:
+            last.append(index)
+        else:
+            batches.append([index])
+    return batches
+
+
+@contextmanager
+def _reporting(progress: Progress, total: int) -> Iterator[Callable[[int], None]]:
+    """A function that is told how many inputs are done: a bar, the caller's own, or nothing."""
+    if progress is not None and not isinstance(progress, bool):
+        told = progress
+        yield lambda done: told(done, total)
+        return
+    wanted = total > 1 and sys.stderr.isatty() if progress is None else progress
+    if not wanted:
+        yield lambda _: None
+        return
+    from tqdm.auto import tqdm
+
+    with tqdm(total=total, desc="explaining", unit="input") as bar:
+        yield lambda done: bar.update(done - bar.n)

@@ -1,0 +1,324 @@
+"""All that a method may touch: one batch, one model, one target, one source of randomness."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from pellucid._errors import (
+    ArgumentError,
+    BudgetExceeded,
+    UnsupportedCombination,
+    explain_error,
+)
+from pellucid._needs import MEANING, Needs
+from pellucid._spec import Method, Metric
+from pellucid._target import Objective, Target, check_finite
+from pellucid._types import Batch, Picture, Text
+from pellucid.adapters.anatomy import read_tokens
+from pellucid.adapters.base import Adapter, Images
+from pellucid.adapters.torch_model import TorchAdapter
+from pellucid.geometry.jacobian import Jacobian
+from pellucid.record.attention import AttentionWatch
+from pellucid.record.trace import Trace
+
+
+@dataclass
+class Meter:
+    """Counts the passes of each input through the model, and stops at the budget."""
+
+    inputs: int
+    budget: int | None = None
+    backwards: int = 0
+
+    def __post_init__(self) -> None:
+        self.forwards = torch.zeros(self.inputs, dtype=torch.long)
+
+    def forward(self, rows: Tensor | None = None) -> None:
+        """Account for one forward pass of every input, or for one of each row named."""
+        if rows is None:
+            self.forwards += 1
+        else:
+            self.forwards += torch.bincount(rows.cpu(), minlength=self.inputs)
+        most = int(self.forwards.max())
+        if self.budget is not None and most > self.budget:
+            raise BudgetExceeded(
+                explain_error(
+                    "the budget of model evaluations is used up",
+                    got=f"budget={self.budget}",
+                    expected=f"at least {most} evaluations an input",
+                    instead=f"budget={2 * most}, or fewer samples",
+                )
+            )
+
+
+class Case:
+    """What is explained. Tensors have one row an input; scores on padding are set to zero later.
+
+    The unchanged input goes through the model once, whoever asks first; the predicted class is
+    decided on that pass and stays the same for everything that follows.
+    """
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        batch: Batch,
+        target: Target,
+        *,
+        seed: int = 0,
+        batch_size: int = 8,
+        spec: Method | Metric | None = None,
+        meter: Meter | None = None,
+    ) -> None:
+        self.adapter = adapter
+        self.batch = batch
+        self.target = target
+        self.seed = seed
+        self.batch_size = min(batch_size, adapter.largest_batch or batch_size)
+        self.meter = meter or Meter(len(batch))
+        self.used = Needs.NOTHING
+        self._spec = spec
+        self._clean: tuple[Tensor, Objective, Tensor] | None = None  # rows, objective, value
+        self._states: dict[str, Tensor] = {}  # of the unchanged input, by place
+
+    # ---- the unchanged input -----------------------------------------------------------------
+
+    @property
+    def kind(self) -> str:
+        """What the model reads: "text" or "image"."""
+        return self.adapter.kind
+
+    @property
+    def mask(self) -> Tensor:
+        """True where a token is real (b t)."""
+        return self.batch.mask
+
+    @property
+    def content(self) -> Tensor:
+        """True where a token belongs to what the user gave (b t)."""
+        return self.batch.content
+
+    @property
+    def rows(self) -> Tensor:
+        """The logits that the prediction is made of (b k c)."""
+        return self._known()[0]
+
+    @property
+    def objective(self) -> Objective:
+        """The target, bound to this batch."""
+        return self._known()[1]
+
+    @property
+    def value(self) -> Tensor:
+        """The explained number of each unchanged input (b)."""
+        return self._known()[2]
+
+    def _known(self) -> tuple[Tensor, Objective, Tensor]:
+        if self._clean is None:
+            self.meter.forward()
+            with torch.no_grad():
+                self._learn(self.adapter.output(self.batch))
+        assert self._clean is not None
+        return self._clean
+
+    def _learn(self, output: Any) -> Tensor:
+        """The explained number of the unchanged input; its first pass binds the target."""
+        if self._clean is not None:
+            return self._number(self._clean[1], output, self.batch)
+        objective = self.adapter.objective(self.target, self.batch, output)
+        value = self._number(objective, output, self.batch)
+        rows = (
+            value[:, None, None] if self.target.function else self.adapter.rows(output, self.batch)
+        )
+        check_finite(rows, self.adapter.name)
+        self._clean = (rows.detach(), objective, value.detach())
+        return value
+
+    def _number(self, objective: Objective, output: Any, batch: Batch) -> Tensor:
+        if self.target.function is not None:
+            return objective.of_output(output)
+        return objective.of_rows(self.adapter.rows(output, batch))
+
+    # ---- gradients ---------------------------------------------------------------------------
+
+    def input(self, at: str = "input") -> Tensor:
+        """The state that can be varied: pixels (b c h w), word embeddings or a stream (b t d)."""
+        adapter = self._opened(Needs.GRADIENTS if at == "input" else Needs.STREAM)
+        if at not in self._states:
+            if at != "input":
+                self.meter.forward()
+            self._states[at] = adapter.value_at(self.batch, at)
+        return self._states[at]
+
+    def score_from(self, x: Tensor, at: str = "input") -> Tensor:
+        """The explained number when the state at a place is `x`, with its graph (b)."""
+        adapter = self._opened(Needs.GRADIENTS if at == "input" else Needs.STREAM)
+        objective = self.objective
+        self.meter.forward()
+        return self._number(objective, adapter.output_from(self.batch, at, x), self.batch)
+
+    def gradient(self, x: Tensor, at: str = "input") -> Tensor:
+        """The gradient of each input's explained number with respect to the state `x`."""
+        adapter = self._opened(Needs.GRADIENTS if at == "input" else Needs.STREAM)
+        unchanged = x is self._states.get(at)
+        with torch.enable_grad():
+            leaf = x.detach().requires_grad_()
+            if unchanged:
+                self.meter.forward()
+                score = self._learn(adapter.output_from(self.batch, at, leaf))
+            else:
+                score = self.score_from(leaf, at)
+            self.meter.backwards += 1
+            (found,) = torch.autograd.grad(score.sum(), leaf)
+        return found
+
+    def jacobian(self, x: Tensor | None = None, at: str = "embedding") -> Jacobian:
+        """The Jacobian of the prediction's logits (b k*c) with respect to the state at a place."""
+        adapter = self._opened(Needs.GRADIENTS if at == "input" else Needs.STREAM)
+        point = self.input(at) if x is None else x
+
+        def logits(state: Tensor) -> Tensor:
+            with AttentionWatch():  # fused kernels lack forward-mode derivatives
+                output = adapter.output_from(self.batch, at, state)
+            return adapter.rows(output, self.batch).flatten(1)
+
+        return Jacobian(logits, point)
+
+    def sum_features(self, state: Tensor) -> Tensor:
+        """One number a token (b t) or pixel (b h w): the sum over width or channels."""
+        wide = state.float() if state.dtype in (torch.float16, torch.bfloat16) else state
+        return wide.sum(dim=1) if state.dim() == 4 else wide.sum(dim=-1)
+
+    # ---- inside the model --------------------------------------------------------------------
+
+    def record(self, what: Needs, *, gradients: bool = False) -> Trace:
+        """One forward pass of the unchanged input, and what was seen in it.
+
+        `what` is a sum of ATTENTION, VALUES, STREAM and BRANCHES. With `gradients`, the trace can
+        differentiate the explained number with respect to all of it.
+        """
+        adapter = self._opened(what)
+        self.meter.forward()
+        output, layers = adapter.record(self.batch, what, differentiable=gradients)
+        return Trace(self._learn(output), layers, self._count_backward)
+
+    def read(self, flow: Tensor) -> Tensor:
+        """The rows of a token-by-token matrix (b t s) that the prediction is read from (b s)."""
+        return torch.einsum("bt,bts->bs", self.readout.to(flow), flow)
+
+    @cached_property
+    def readout(self) -> Tensor:
+        """How much of the prediction is read from each token of the last stream (b t)."""
+        adapter = self._opened(Needs.READOUT)
+        if self.target.function is None:
+            assert adapter.anatomy.readout is not None
+            return adapter.anatomy.readout.weights(self.batch, self.mask)
+        last = f"hidden:{len(adapter.anatomy.blocks)}"
+        with torch.enable_grad():
+            final = self.input(last).detach().requires_grad_()
+            score = self.score_from(final, last)
+            weights = read_tokens(score[:, None], final).float() * self.mask
+        return weights / weights.sum(dim=1, keepdim=True).clamp(min=1)
+
+    # ---- changed inputs ----------------------------------------------------------------------
+
+    @property
+    def pixels(self) -> Tensor:
+        """The images in the numbers that the model reads (b c h w)."""
+        return self.batch.inputs[self.images.reader.argument]
+
+    @property
+    def images(self) -> Images:
+        """The adapter of a model that reads images: its normalisation, and other pixels for it."""
+        return cast(Images, self.adapter)
+
+    def drop(self, keep: Tensor) -> Tensor:
+        """The explained number with only the tokens where `keep` (b t) is true (b)."""
+        self._use(Needs.TOKEN_DROP)
+        everyone = torch.arange(len(self.batch))
+        return self.score_of(self.adapter.keep(self.batch, keep), everyone)
+
+    def score_of(self, batch: Batch, rows: Tensor) -> Tensor:
+        """The explained number of another batch, whose inputs were made from these rows of ours."""
+        objective = self.objective.take(rows)
+        self.meter.forward(rows)
+        with torch.no_grad():
+            value = self._number(objective, self.adapter.output(batch), batch)
+        check_finite(value, self.adapter.name)
+        return value
+
+    # ---- randomness --------------------------------------------------------------------------
+
+    @cached_property
+    def generators(self) -> tuple[torch.Generator, ...]:
+        """One source of randomness an input, from the seed and the input alone.
+
+        So an input gets the same numbers alone, in any batch and in any order.
+        """
+        return tuple(
+            torch.Generator().manual_seed(_digest(self.seed, item)) for item in self.batch.items
+        )
+
+    def randn(self) -> Tensor:
+        """A standard normal number a token (b t), or a pixel where the model has no tokens (b h w).
+
+        Each input draws for itself, at its own length, so padding changes nothing; it gets zero.
+        """
+        if self.mask.shape[1] == 0:
+            shape = [item.view.shape[:2] for item in self.batch.items if isinstance(item, Picture)]
+            drawn = [
+                torch.randn(s, generator=g) for s, g in zip(shape, self.generators, strict=True)
+            ]
+            return torch.stack(drawn).to(self.mask.device)
+        out = torch.zeros(self.mask.shape)
+        for row, real, generator in zip(out, self.mask.cpu(), self.generators, strict=True):
+            row[real] = torch.randn(int(real.sum()), generator=generator)
+        return out.to(self.mask.device)
+
+    # ---- inside ------------------------------------------------------------------------------
+
+    def _count_backward(self) -> None:
+        self.meter.backwards += 1
+
+    def _opened(self, needs: Needs) -> TorchAdapter:
+        """The adapter, once it is sure that it offers what is about to be used."""
+        self._use(needs)
+        return cast(TorchAdapter, self.adapter)
+
+    def _use(self, needs: Needs) -> None:
+        self.used |= needs
+        spec = self._spec
+        if spec is not None and getattr(spec, "declared", True) and needs & ~spec.needs:
+            undeclared = needs & ~spec.needs
+            raise ArgumentError(
+                explain_error(
+                    f"{spec.role} {spec.name!r} asked for something that it did not declare",
+                    got=f"{undeclared}",
+                    expected=f"needs={spec.needs}",
+                    instead=f"declare needs={spec.needs | undeclared}",
+                )
+            )
+        absent = needs & ~self.adapter.offers
+        if absent:
+            name = "a function" if spec is None else f"{spec.role} {spec.name!r}"
+            reasons = "; ".join(f"{MEANING[flag]}: {self.adapter.missing(flag)}" for flag in absent)
+            raise UnsupportedCombination(
+                f"{name} cannot run on this model ({self.adapter.name}).\n  missing:  {reasons}"
+            )
+
+
+def _digest(seed: int, item: Text | Picture) -> int:
+    """A seed for one input: SHA-256 of the user's seed and of what the input is."""
+    content: Sequence[bytes] = (
+        [part.encode() for part in item.parts] if isinstance(item, Text) else [item.view.tobytes()]
+    )
+    digest = hashlib.sha256(str(seed).encode())
+    for part in content:
+        digest.update(b"\0" + part)
+    return int.from_bytes(digest.digest()[:8], "big") >> 1

@@ -1,0 +1,164 @@
+"""Reading images: whatever a person hands over becomes 8-bit pixels, or one clear error."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image, UnidentifiedImageError
+
+from pellucid._errors import InputError, explain_error
+
+MOST_PIXELS = 50_000_000
+LEAST_SIDE = 2
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+
+Pixels = np.ndarray[tuple[int, int, int], np.dtype[np.uint8]]
+
+
+def read_image(raw: Any, channels: int = 3) -> tuple[Image.Image, tuple[str, ...]]:
+    """An 8-bit image in grey (1 channel) or RGB (3), with notes on what had to be changed."""
+    image = _opened(raw)
+    _check_size(image)
+    notes: list[str] = []
+    if image.mode.startswith("I;16") or image.mode in ("I", "F"):
+        image = _eight_bits(image)
+        notes.append("16-bit values were scaled to 8 bits")
+    image = _flattened(image, notes)
+    return image.convert("L" if channels == 1 else "RGB"), tuple(notes)
+
+
+def looks_like_image(path: str) -> bool:
+    """Whether a command-line input is the path of an image file."""
+    return path.lower().endswith(SUFFIXES)
+
+
+def _opened(raw: Any) -> Image.Image:
+    if isinstance(raw, Image.Image):
+        return raw
+    if isinstance(raw, str | Path):
+        return _from_file(Path(raw))
+    if isinstance(raw, bytes):
+        return _decoded(io.BytesIO(raw), "the bytes given")
+    if isinstance(raw, torch.Tensor):
+        raw = raw.detach().cpu().numpy()
+        if raw.ndim == 3 and raw.shape[0] in (1, 3, 4):
+            raw = raw.transpose(1, 2, 0)
+    if isinstance(raw, np.ndarray):
+        return _from_array(raw)
+    raise InputError(
+        explain_error(
+            "this is not an image",
+            got=type(raw).__name__,
+            expected="a path, a PIL image, an array (height, width[, channels]) or a tensor "
+            "(channels, height, width)",
+            instead="pellucid.explain(model, 'photo.jpg')",
+        )
+    )
+
+
+def _from_file(path: Path) -> Image.Image:
+    if not path.is_file():
+        raise InputError(
+            explain_error(
+                "there is no such image file",
+                got=str(path),
+                expected="the path of an image",
+                instead="check the path; this model explains images, not texts",
+            )
+        )
+    return _decoded(path, str(path))
+
+
+def _decoded(source: Any, name: str) -> Image.Image:
+    try:
+        image: Image.Image = Image.open(source)
+        _check_size(image)
+        image.load()
+    except (UnidentifiedImageError, OSError, ValueError, SyntaxError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            explain_error(
+                "this file cannot be read as an image",
+                got=f"{name} ({error})",
+                expected="a complete PNG, JPEG, WebP, BMP, GIF or TIFF",
+                instead="open it in an image viewer to see whether it is damaged",
+            )
+        ) from None
+    except Image.DecompressionBombError as error:
+        raise InputError(explain_error("this image is too large", got=str(error))) from None
+    return image
+
+
+def _from_array(array: np.ndarray[Any, Any]) -> Image.Image:
+    if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3, 4)):
+        raise InputError(
+            explain_error(
+                "this array is not an image",
+                got=f"shape {array.shape}",
+                expected="(height, width) or (height, width, 1, 3 or 4)",
+                instead="pass several images as a list",
+            )
+        )
+    if array.ndim == 3 and array.shape[2] == 1:
+        array = array[..., 0]
+    if array.dtype == np.uint8:
+        return Image.fromarray(array)
+    if array.dtype == np.uint16:
+        return Image.fromarray((array // 257).astype(np.uint8))
+    if np.issubdtype(array.dtype, np.floating) and array.size:
+        if np.isfinite(array).all() and array.min() >= 0 and array.max() <= 1:
+            return Image.fromarray((array * 255).round().astype(np.uint8))
+        span = f"float values from {array.min()} to {array.max()}"
+    else:
+        span = f"dtype {array.dtype}"
+    raise InputError(
+        explain_error(
+            "the values of this array are not those of an image",
+            got=span,
+            expected="uint8 from 0 to 255, or floats from 0 to 1; not normalised",
+            instead="pass the picture itself: the model's own preprocessing is applied to it",
+        )
+    )
+
+
+def _check_size(image: Image.Image) -> None:
+    width, height = image.size
+    if width * height > MOST_PIXELS:
+        raise InputError(
+            explain_error(
+                "this image is too large",
+                got=f"{width} x {height} pixels",
+                expected=f"at most {MOST_PIXELS // 1_000_000} megapixels",
+                instead="image.thumbnail((2048, 2048)) before explaining it",
+            )
+        )
+    if min(width, height) < LEAST_SIDE:
+        raise InputError(
+            explain_error(
+                "this image is too small to explain",
+                got=f"{width} x {height} pixels",
+                expected=f"at least {LEAST_SIDE} x {LEAST_SIDE}",
+            )
+        )
+
+
+def _eight_bits(image: Image.Image) -> Image.Image:
+    values = np.asarray(image, dtype=np.float64)
+    top = 255.0 if values.max() <= 255 else 65535.0
+    return Image.fromarray((values.clip(0, top) * (255.0 / top)).round().astype(np.uint8))
+
+
+def _flattened(image: Image.Image, notes: list[str]) -> Image.Image:
+    """Lay a transparent image on white: a model would otherwise see what no person sees."""
+    if "A" not in image.getbands() and "transparency" not in image.info:
+        return image
+    rgba = image.convert("RGBA")
+    if rgba.getextrema()[3][0] < 255:
+        notes.append("transparent parts were laid on white")
+    white = Image.new("RGBA", rgba.size, (255, 255, 255, 255))
+    return Image.alpha_composite(white, rgba)

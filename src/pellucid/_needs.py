@@ -1,0 +1,96 @@
+"""What methods ask of a model: declared as data, offered by adapters, compared in one function."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Protocol
+
+from pellucid._errors import UnsupportedCombination
+
+if TYPE_CHECKING:
+    from pellucid.adapters.base import Adapter
+
+
+class Needs(enum.Flag):
+    """One flag for each thing that a method or metric may ask of a model."""
+
+    NOTHING = 0
+    GRADIENTS = enum.auto()
+    STREAM = enum.auto()
+    ATTENTION = enum.auto()
+    VALUES = enum.auto()
+    BRANCHES = enum.auto()
+    READOUT = enum.auto()
+    TOKENS = enum.auto()
+    TOKEN_DROP = enum.auto()
+
+
+MEANING: dict[Needs, str] = {
+    Needs.GRADIENTS: "gradients with respect to the input",
+    Needs.STREAM: "the residual stream of tokens that its blocks read and write",
+    Needs.ATTENTION: "attention probabilities of every block",
+    Needs.VALUES: "value vectors of every attention head",
+    Needs.BRANCHES: "the attention and feed-forward branch of every block",
+    Needs.READOUT: "the token, or the pooling of tokens, that its prediction is read from",
+    Needs.TOKENS: "tokens or patches that a score can be given to",
+    Needs.TOKEN_DROP: "leaving tokens out of the input",
+}
+
+REMEDY: dict[Needs, str] = {
+    Needs.GRADIENTS: "method='random' and the perturbation methods need predictions only",
+    Needs.STREAM: "method='gradient_x_input' needs gradients of the input only",
+    Needs.ATTENTION: "method='gradient_x_input' needs no attention maps",
+    Needs.VALUES: "method='rollout' needs attention probabilities only",
+    Needs.BRANCHES: "method='rollout' needs attention probabilities only",
+    Needs.READOUT: "method='gradient_x_input' needs no read-out token",
+    Needs.TOKENS: "method='gradient_x_input' scores pixels",
+    Needs.TOKEN_DROP: "method='gradient_x_input' leaves every token in place",
+}
+
+
+class Spec(Protocol):
+    """What `require` reads of a method's or metric's declaration."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def role(self) -> str: ...
+    @property
+    def needs(self) -> Needs: ...
+    @property
+    def kinds(self) -> tuple[str, ...]: ...
+
+
+def flags(needs: Needs) -> Iterator[Needs]:
+    """The single flags of a set, in their order of declaration."""
+    return (flag for flag in MEANING if flag in needs)
+
+
+def obstacle(adapter: Adapter, spec: Spec) -> str:
+    """Why this method or metric cannot run on this model: one sentence, or nothing."""
+    if adapter.kind not in spec.kinds:
+        return f"it is made for {' and '.join(spec.kinds)} models; this one reads {adapter.kind}s"
+    missing = spec.needs & ~adapter.offers
+    return "; ".join(f"{MEANING[flag]}: {adapter.missing(flag)}" for flag in flags(missing))
+
+
+def require(adapter: Adapter, spec: Spec) -> None:
+    """Raise the one clear error if the model does not offer all that the declaration asks for."""
+    reason = obstacle(adapter, spec)
+    if not reason:
+        return
+    missing = spec.needs & ~adapter.offers
+    remedy = [REMEDY[flag] for flag in flags(missing)][:1]
+    needed = ", ".join(MEANING[flag] for flag in flags(spec.needs)) or "predictions"
+    raise UnsupportedCombination(
+        "\n".join(
+            [
+                f"{spec.role} {spec.name!r} cannot run on this model ({adapter.name}).",
+                f"  needs:    {needed}",
+                f"  missing:  {reason}",
+                *(f"  instead:  {line}" for line in remedy),
+                f"  see:      pellucid.list_{spec.role}s(model) shows what fits this model",
+            ]
+        )
+    )

@@ -1,0 +1,153 @@
+"""How a method or a metric is declared: a function, with what it needs said beside it as data.
+
+The decorators register nothing. What exists is listed in `pellucid.methods.METHODS` and
+`pellucid.metrics.METRICS`; a function of the same shape that is in no list works as well.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from pellucid._errors import ArgumentError, explain_error, unknown_name
+from pellucid._needs import Needs
+from pellucid._target import Quantity
+
+Better = Literal["higher", "lower"]
+_BOTH = ("text", "image")
+
+
+@dataclass(frozen=True)
+class Method:
+    """An explanation method: ``function(case, **parameters)`` gives one score a token or pixel."""
+
+    function: Callable[..., Any]
+    name: str
+    needs: Needs
+    cite: tuple[str, ...]
+    signed: bool
+    kinds: tuple[str, ...] = _BOTH
+    explains: Quantity = "logit"  # the quantity where the user names none
+    class_specific: bool = True
+    declared: bool = True  # False: a plain function, which finds out what it needs as it asks
+    role: Literal["method"] = "method"
+
+    def __call__(self, case: Any, **parameters: Any) -> Any:
+        return self.function(case, **parameters)
+
+    @property
+    def summary(self) -> str:
+        """The first line of the docstring."""
+        return _summary(self.function)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A measure: ``function(case, explanations, **parameters)`` gives one number each."""
+
+    function: Callable[..., Any]
+    name: str
+    needs: Needs
+    cite: tuple[str, ...]
+    better: Better
+    family: str
+    kinds: tuple[str, ...] = _BOTH
+    role: Literal["metric"] = "metric"
+
+    def __call__(self, case: Any, explanations: Any, **parameters: Any) -> Any:
+        return self.function(case, explanations, **parameters)
+
+    @property
+    def summary(self) -> str:
+        """The first line of the docstring."""
+        return _summary(self.function)
+
+
+def method(
+    *,
+    needs: Needs,
+    cite: str | tuple[str, ...] = (),
+    signed: bool,
+    kinds: tuple[str, ...] = _BOTH,
+    explains: Quantity = "logit",
+    class_specific: bool = True,
+) -> Callable[[Callable[..., Any]], Method]:
+    """Declare a method. `signed`: whether a negative score speaks against the target."""
+
+    def declare(function: Callable[..., Any]) -> Method:
+        cited = (cite,) if isinstance(cite, str) else cite
+        return Method(
+            function, function.__name__, needs, cited, signed, kinds, explains, class_specific
+        )
+
+    return declare
+
+
+def metric(
+    *,
+    needs: Needs = Needs.NOTHING,
+    cite: str | tuple[str, ...] = (),
+    better: Better,
+    family: str,
+    kinds: tuple[str, ...] = _BOTH,
+) -> Callable[[Callable[..., Any]], Metric]:
+    """Declare a metric. `better` says in which direction it improves."""
+
+    def declare(function: Callable[..., Any]) -> Metric:
+        cited = (cite,) if isinstance(cite, str) else cite
+        return Metric(function, function.__name__, needs, cited, better, family, kinds)
+
+    return declare
+
+
+def bound_parameters(spec: Method | Metric, given: Mapping[str, Any]) -> dict[str, Any]:
+    """All parameters of a method or metric with their values; an unknown name is an error."""
+    skipped = 1 if spec.role == "method" else 2
+    names = list(inspect.signature(spec.function).parameters.values())[skipped:]
+    known = {p.name: p for p in names if p.kind is not inspect.Parameter.VAR_KEYWORD}
+    open_ended = len(known) < len(names)
+    for name in given:
+        if name not in known and not open_ended:
+            argument = f"parameter of {spec.role} {spec.name!r}:"
+            raise ArgumentError(unknown_name(argument, name, known))
+    missing = [p for p in known.values() if p.default is p.empty and p.name not in given]
+    if missing:
+        raise ArgumentError(
+            explain_error(
+                f"{spec.role} {spec.name!r} needs a parameter",
+                got=", ".join(f"{name}={value!r}" for name, value in given.items()) or "none",
+                expected=", ".join(p.name for p in missing),
+            )
+        )
+    return {name: p.default for name, p in known.items()} | dict(given)
+
+
+def as_method(found: Any, table: Mapping[str, Method]) -> tuple[Method, dict[str, Any]]:
+    """A method given by name, as an object, a plain function or a partial, with its settings."""
+    if isinstance(found, str):
+        if found not in table:
+            raise ArgumentError(unknown_name("method", found, table))
+        return table[found], {}
+    if isinstance(found, partial):
+        inner, settings = as_method(found.func, table)
+        return inner, settings | dict(found.keywords)
+    if isinstance(found, Method):
+        return found, {}
+    if callable(found):
+        name = getattr(found, "__name__", type(found).__name__)
+        return Method(found, name, Needs.NOTHING, (), signed=True, declared=False), {}
+    raise ArgumentError(
+        explain_error(
+            "this is not a method",
+            got=repr(found),
+            expected="a name, or a function of a pellucid.Case",
+            instead="method='rollout'",
+        )
+    )
+
+
+def _summary(function: Callable[..., Any]) -> str:
+    return (inspect.getdoc(function) or "").split("\n", 1)[0]

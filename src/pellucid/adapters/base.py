@@ -1,0 +1,145 @@
+"""What pellucid asks of any model; a model that answers with scores only is enough for some."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from pellucid._errors import ArgumentError, explain_error, unknown_name
+from pellucid._needs import Needs
+from pellucid._target import Objective, Target
+from pellucid._types import Batch, Picture, Text
+from pellucid.adapters.image import ImageReader
+
+Kind = Literal["text", "image"]
+Task = Literal["classification", "multilabel", "regression", "masked", "causal", "other"]
+
+
+class Images(Protocol):
+    """What an adapter of images can do besides."""
+
+    @property
+    def reader(self) -> ImageReader: ...
+
+    def with_pixels(self, batch: Batch, pixels: Tensor) -> Batch: ...
+
+
+class Adapter(ABC):
+    """A model together with what turns a person's input into the model's, and back."""
+
+    name: str
+    kind: Kind
+    task: Task
+    labels: tuple[str, ...]  # of the classes; empty where the classes are tokens
+    longest: int | None = None  # tokens of a text that it can read; None: any number
+    largest_batch: int | None = None  # inputs that it can take at once; None: any number
+
+    @cached_property
+    @abstractmethod
+    def offers(self) -> Needs:
+        """What methods may ask of this model, established by trying."""
+
+    @abstractmethod
+    def missing(self, flag: Needs) -> str:
+        """Why a flag is not offered, in a few words."""
+
+    @property
+    @abstractmethod
+    def device(self) -> torch.device:
+        """Where encoded inputs belong."""
+
+    @property
+    @abstractmethod
+    def dtype(self) -> torch.dtype:
+        """The floating-point type that the model computes in."""
+
+    @abstractmethod
+    def encode(self, raw: Sequence[Any], target: Target, **options: Any) -> Batch:
+        """Texts or images as a batch; `options` are those of the reader (``long=``)."""
+
+    @abstractmethod
+    def encode_items(self, items: Sequence[Text | Picture], target: Target) -> Batch:
+        """The batch of inputs that an explanation kept, exactly as they were."""
+
+    @abstractmethod
+    def output(self, batch: Batch) -> Any:
+        """The model's own output object."""
+
+    @abstractmethod
+    def rows(self, output: Any, batch: Batch) -> Tensor:
+        """The logits that make the prediction (b k c; k is 1 but for continuations)."""
+
+    @abstractmethod
+    def keep(self, batch: Batch, keep: Tensor) -> Batch:
+        """The batch with only the tokens where `keep` (b t) is true, really shortened."""
+
+    @abstractmethod
+    def weights_hash(self) -> str:
+        """A digest of all weights, or what stands for it."""
+
+    @abstractmethod
+    def check_state(self) -> None:
+        """Raise if the model is in a state in which it cannot be explained."""
+
+    def label_name(self, index: int) -> str:
+        """The name of a class as the model's config has it."""
+        return self.labels[index] if index < len(self.labels) else str(index)
+
+    def class_index(self, name: int | str, argument: str = "target") -> int:
+        """The number of a class given by name or number."""
+        if isinstance(name, int):
+            if not 0 <= name < len(self.labels):
+                raise ArgumentError(
+                    explain_error(
+                        "this model has no such class",
+                        got=f"{argument}={name}",
+                        expected=f"a number from 0 to {len(self.labels) - 1}",
+                        instead=f"{argument}={self.labels[0]!r}",
+                    )
+                )
+            return name
+        if name not in self.labels:
+            raise ArgumentError(unknown_name(argument, name, self.labels))
+        return self.labels.index(name)
+
+    def objective(self, target: Target, batch: Batch, output: Any) -> Objective:
+        """Bind a target to a batch; the predicted class is decided here, once, on this output."""
+        if target.function is not None:
+            return Objective(target, None)
+        self._check_target(target)
+        logits = self.rows(output, batch)  # b k c
+        if target.text is not None:
+            assert batch.reads is not None
+            classes = batch.inputs["input_ids"].gather(1, batch.reads + 1)
+        elif target.label is not None:
+            index = self.class_index(target.label)
+            classes = torch.full(logits.shape[:2], index, device=logits.device)
+        else:
+            classes = logits.argmax(dim=-1)
+        against = None if target.against is None else self.class_index(target.against, "against")
+        return Objective(target, classes, against, self.task == "multilabel")
+
+    def _check_target(self, target: Target) -> None:
+        if self.task == "other":
+            raise ArgumentError(
+                explain_error(
+                    "this model's output has no single row of class scores",
+                    got=f"target: {target.describe()}",
+                    expected="a function of the model's output that gives one number an input",
+                    instead="target=lambda output: output.logits[:, 3, 2]",
+                )
+            )
+        if self.task == "regression" and target.quantity not in (None, "logit"):
+            raise ArgumentError(
+                explain_error(
+                    "a regression model predicts a value, not a distribution over classes",
+                    got=f"target: {target.describe()}",
+                    expected="the value itself",
+                    instead="target=None",
+                )
+            )

@@ -1,0 +1,261 @@
+"""Hugging Face models: loading a checkpoint by name, and adapting a model in hand."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import nn
+
+from pellucid._errors import ModelError, explain_error, unknown_name
+from pellucid.adapters.base import Task
+from pellucid.adapters.image import ImageReader, ProcessorView
+from pellucid.adapters.text import Reads, TextReader
+from pellucid.adapters.torch_model import Hints, TorchAdapter
+from pellucid.models import bundled_names, bundled_path
+
+_HEADS: dict[str, Task] = {  # what a class name ends in -> what its logits mean
+    "ForSequenceClassification": "classification",
+    "ForImageClassification": "classification",
+    "ForImageClassificationWithTeacher": "classification",
+    "ForMaskedLM": "masked",
+    "ForCausalLM": "causal",
+    "LMHeadModel": "causal",
+    "ForTokenClassification": "other",
+    "ForQuestionAnswering": "other",
+}
+
+
+def load(
+    name: str | Path,
+    *,
+    revision: str | None = None,
+    dtype: torch.dtype | str = "float32",
+    device: torch.device | str | None = None,
+    device_map: Any = None,
+    trust_remote_code: bool = False,
+) -> TorchAdapter:
+    """Load a Hugging Face checkpoint with its processor, ready to be explained.
+
+    Main arguments: `name` is a folder, a name on the hub, or "pellucid/<name>" for a bundled
+    model; `device` is where it goes.
+
+    Other arguments: `dtype` is float32 unless said otherwise, also for checkpoints stored in half
+    precision, because gradients of probabilities underflow there ("auto" keeps what is stored).
+    """
+    import transformers
+
+    path = _resolve(str(name))
+    options: dict[str, Any] = {"trust_remote_code": trust_remote_code}
+    if revision is not None:
+        options["revision"] = revision
+    try:
+        config = transformers.AutoConfig.from_pretrained(path, **options)
+        model_class = _model_class(transformers, config, str(name))
+        placed = {} if device_map is None else {"device_map": device_map}
+        module = model_class.from_pretrained(path, config=config, dtype=dtype, **placed, **options)
+        processor = _load_processor(transformers, path, module, options)
+    except (OSError, ValueError, ImportError, KeyError) as error:
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(_not_loaded(str(name), error, trust_remote_code)) from error
+    if device is not None:
+        module = module.to(device)
+    return from_huggingface(module.eval(), processor, name=str(name))
+
+
+def from_huggingface(
+    module: nn.Module, processor: Any, *, name: str | None = None, hints: Hints | None = None
+) -> TorchAdapter:
+    """The adapter of a Hugging Face model (PEFT-wrapped or not) and its tokenizer or processor."""
+    config = cast(Any, module).config
+    if getattr(config, "is_encoder_decoder", False):
+        raise ModelError(
+            explain_error(
+                "encoder-decoder models are not explained yet",
+                got=type(module).__name__,
+                expected="a classifier, a masked or a causal language model",
+                instead="load the encoder with a classification head, or a decoder-only model",
+            )
+        )
+    task = _task(module, config)
+    name = name or getattr(config, "name_or_path", "") or type(_unwrapped(module)).__name__
+    labels = () if task in ("masked", "causal") else _labels(config)
+    reader: TextReader | ImageReader
+    if _reads_images(processor):
+        channels = _config_value(config, "num_channels", 3)
+        reader = ImageReader(
+            ProcessorView(getattr(processor, "image_processor", processor), channels)
+        )
+    else:
+        reader = _text_reader(module, config, getattr(processor, "tokenizer", processor), task)
+    return TorchAdapter(module, reader, name=name, task=task, labels=labels, hints=hints)
+
+
+def is_huggingface(module: nn.Module) -> bool:
+    """Whether a module carries a Hugging Face config, as wrapped ones do too."""
+    return hasattr(getattr(module, "config", None), "to_dict") and hasattr(module, "forward")
+
+
+# ---- loading -------------------------------------------------------------------------------------
+
+
+def _resolve(name: str) -> str:
+    if not name.startswith("pellucid/"):
+        return name
+    short = name.removeprefix("pellucid/")
+    if short not in bundled_names():
+        names = [f"pellucid/{known}" for known in bundled_names()]
+        raise ModelError(unknown_name("bundled model", name, names))
+    return str(bundled_path(short))
+
+
+def _model_class(transformers: Any, config: Any, name: str) -> Any:
+    """The class named in the checkpoint's own config."""
+    named = (getattr(config, "architectures", None) or [""])[0]
+    if getattr(config, "is_encoder_decoder", False) or named.endswith("ForConditionalGeneration"):
+        raise ModelError(
+            explain_error(
+                "encoder-decoder models are not explained yet",
+                got=f"{name} ({named or config.model_type})",
+                expected="a classifier, a masked or a causal language model",
+            )
+        )
+    head = next((head for head in _HEADS if named.endswith(head)), None)
+    if head is None:
+        raise ModelError(
+            explain_error(
+                "this checkpoint has no prediction head to explain",
+                got=f"{name} (architectures: {named or 'none named in its config'})",
+                expected="a class that ends in " + ", ".join(_HEADS),
+                instead="load it yourself with a head, then pellucid.adapt(model, processor)",
+            )
+        )
+    return getattr(transformers, named, None) or getattr(transformers, _AUTO[head])
+
+
+_AUTO = {head: f"AutoModel{head}" for head in _HEADS} | {
+    "LMHeadModel": "AutoModelForCausalLM",
+    "ForImageClassificationWithTeacher": "AutoModelForImageClassification",
+}
+
+
+def _load_processor(transformers: Any, path: str, module: Any, options: Mapping[str, Any]) -> Any:
+    if module.main_input_name == "pixel_values":
+        # the backend without torchvision, so that numbers are the same on every machine
+        return transformers.AutoImageProcessor.from_pretrained(path, backend="pil", **options)
+    return transformers.AutoTokenizer.from_pretrained(path, **options)
+
+
+def _not_loaded(name: str, error: Exception, trusted: bool) -> str:
+    reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    if "trust_remote_code" in str(error) and not trusted:
+        return explain_error(
+            f"{name} comes with code of its own, which is not run unless you say so",
+            got="trust_remote_code=False",
+            expected="a model whose code is part of transformers",
+            instead="read that code; if you trust it: pellucid.load(..., trust_remote_code=True)",
+        )
+    here = os.path.isdir(name)
+    return explain_error(
+        f"the model {name!r} could not be loaded",
+        got=reason,
+        expected="a folder with config.json, weights and tokenizer or image processor"
+        if here
+        else "a folder on this machine, a name on the Hugging Face hub (with a network), or a "
+        "bundled model",
+        instead=""
+        if here
+        else "pellucid.load(" + " | ".join(repr(f"pellucid/{n}") for n in bundled_names()) + ")",
+    )
+
+
+# ---- what a config says --------------------------------------------------------------------------
+
+
+def _unwrapped(module: nn.Module) -> nn.Module:
+    """The model inside a PEFT wrapper."""
+    base = getattr(module, "get_base_model", None)
+    return base() if base is not None else module
+
+
+def _task(module: nn.Module, config: Any) -> Task:
+    named = type(_unwrapped(module)).__name__
+    task = next((task for head, task in _HEADS.items() if named.endswith(head)), None)
+    if task is None:
+        raise ModelError(
+            explain_error(
+                "this model has no prediction head to explain",
+                got=named,
+                expected="a class that ends in " + ", ".join(_HEADS),
+                instead="load the checkpoint with AutoModelForSequenceClassification or its like",
+            )
+        )
+    problem = getattr(config, "problem_type", None)
+    if task == "classification" and (
+        problem == "regression" or _config_value(config, "num_labels", 2) == 1
+    ):
+        return "regression"
+    if task == "classification" and problem == "multi_label_classification":
+        return "multilabel"
+    return task
+
+
+def _config_value(config: Any, name: str, default: Any) -> Any:
+    """A value of a config, or of the part of it that describes the vision or text tower."""
+    for part in (
+        config,
+        getattr(config, "vision_config", None),
+        getattr(config, "text_config", None),
+    ):
+        if getattr(part, name, None) is not None:
+            return getattr(part, name)
+    return default
+
+
+def _labels(config: Any) -> tuple[str, ...]:
+    named = dict(getattr(config, "id2label", None) or {})
+    return tuple(
+        str(named.get(i, i)) for i in range(_config_value(config, "num_labels", len(named)))
+    )
+
+
+def _reads_images(processor: Any) -> bool:
+    if processor is None:
+        raise ModelError(
+            explain_error(
+                "a model needs its processor",
+                got="processor=None",
+                expected="its tokenizer or image processor",
+                instead="pellucid.adapt(model, AutoTokenizer.from_pretrained(...))",
+            )
+        )
+    return hasattr(processor, "image_processor") or hasattr(processor, "image_mean")
+
+
+def _text_reader(module: nn.Module, config: Any, tokenizer: Any, task: Task) -> TextReader:
+    reads: dict[Task, Reads] = {"masked": "mask", "causal": "last"}
+    forward = inspect.signature(cast(Any, _unwrapped(module)).forward)
+    pad = getattr(config, "pad_token_id", None)
+    if pad is None and task in reads:
+        pad = tokenizer.pad_token_id or 0  # hidden by the mask, so any token will do
+    return TextReader(
+        tokenizer,
+        frozenset(forward.parameters),
+        longest=min(_positions(module, config), tokenizer.model_max_length),
+        pad_id=pad,
+        reads=reads.get(task, "none"),
+    )
+
+
+def _positions(module: nn.Module, config: Any) -> int:
+    """How many tokens the model has positions for (RoBERTa keeps the first few for padding)."""
+    most = int(_config_value(config, "max_position_embeddings", 10**9))
+    for name, child in module.named_modules():
+        if name.endswith("position_embeddings") and isinstance(child, nn.Embedding):
+            return most - (0 if child.padding_idx is None else child.padding_idx + 1)
+    return most

@@ -1,0 +1,42 @@
+"""The order in which pixels or tokens are taken, and what happens where scores are equal."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from pellucid._errors import ArgumentError, explain_error
+
+Ties = Literal["stable", "random", "legacy"]
+
+
+def ranks(scores: Tensor, ties: Ties, generator: torch.Generator) -> Tensor:
+    """The rank of every score, 0 for the largest.
+
+    Equal scores are taken in reading order ("stable"), in random order ("random"), or last first as
+    the code of RISE and TIS does ("legacy").
+    """
+    flat = scores.double().flatten()
+    if ties == "stable":
+        order = (-flat).argsort(stable=True)
+    elif ties == "random":
+        shuffled = torch.randperm(len(flat), generator=generator)
+        order = shuffled[(-flat[shuffled]).argsort(stable=True)]
+    elif ties == "legacy":
+        order = flat.argsort(stable=True).flip(0)
+    else:
+        raise ArgumentError(
+            explain_error(
+                "unknown policy for equal scores",
+                got=f"ties={ties!r}",
+                expected="'stable', 'random' or 'legacy'",
+            )
+        )
+    return order.argsort()
+
+
+def tie_fraction(scores: Tensor) -> float:
+    """1 - distinct / all: how much of the order is decided by the tie policy."""
+    return 1.0 - len(scores.unique()) / scores.numel()

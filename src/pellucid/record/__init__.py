@@ -1,0 +1,1 @@
+"""Watching a model work without changing it: attention probabilities and the residual stream."""

@@ -1,0 +1,69 @@
+"""What was seen during one forward pass, as plain data, with gradients on request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Recorded = Literal["attention", "values", "stream", "attention_branch", "mlp_branch"]
+
+
+@dataclass
+class Trace:
+    """One recorded forward pass. Tensors are parts of its graph when gradients were asked for.
+
+    The names with one entry a layer: `attention` (b h t s), `values` (b h s d),
+    `stream` (b t d; entry l enters block l, the last one leaves the last block),
+    `attention_branch` and `mlp_branch` (b t d: what the branch computed, before it was added).
+    """
+
+    score: Tensor  # b
+    layers: dict[Recorded, list[Tensor]]
+    count_backward: Callable[[], None] = field(repr=False)
+    _gradients: dict[Recorded, Tensor] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def attention(self) -> Tensor:
+        """Attention probabilities (l b h t s)."""
+        return self._stack("attention")
+
+    @cached_property
+    def values(self) -> Tensor:
+        """Value vectors of every head (l b h s d)."""
+        return self._stack("values")
+
+    @cached_property
+    def stream(self) -> Tensor:
+        """The residual stream before each block and after the last (l+1 b t d)."""
+        return self._stack("stream")
+
+    @cached_property
+    def branches(self) -> tuple[Tensor, Tensor]:
+        """What attention and the feed-forward part of every block added (l b t d each)."""
+        return self._stack("attention_branch"), self._stack("mlp_branch")
+
+    def gradient(self, of: Recorded) -> Tensor:
+        """The gradient of each input's score with respect to what was recorded, stacked."""
+        if of not in self._gradients:
+            tensors = self.layers[of]
+            self.count_backward()
+            found = torch.autograd.grad(
+                self.score.sum(), tensors, retain_graph=True, materialize_grads=True
+            )
+            self._gradients[of] = _stacked(list(found))
+        return self._gradients[of]
+
+    def _stack(self, of: Recorded) -> Tensor:
+        return _stacked(self.layers[of]).detach()
+
+
+def _stacked(tensors: list[Tensor]) -> Tensor:
+    """One tensor on one device, in float32 at least: sums over tokens are taken of it."""
+    device = tensors[0].device
+    stacked = torch.stack([tensor.to(device) for tensor in tensors])
+    return stacked.float() if stacked.dtype in (torch.float16, torch.bfloat16) else stacked
