@@ -62,15 +62,18 @@ def explain_error(what: str, *, got: object = None, expected: str = "", instead:
     return "\n".join(lines)
 
 
-def unknown_name(argument: str, got: object, names: Iterable[str], instead: str = "") -> str:
-    """The message for a name that is not in a list: the nearest ones first."""
+def unknown_name(what: str, got: object, names: Iterable[str], *, write: str = "{!r}") -> str:
+    """The message for a name that is not in a list: the nearest ones first.
+
+    `write` is the line to type, with a place for the right name: ``"method={!r}"``.
+    """
     known = sorted(names)
     near = get_close_matches(str(got), known, n=3, cutoff=0.5)
+    guess = f": did you mean {' or '.join(map(repr, near))}?" if near else ""
     shown = ", ".join(known[:20]) + (f", ... ({len(known)} in all)" if len(known) > 20 else "")
     return explain_error(
-        f"unknown {argument} {got!r}"
-        + (f": did you mean {' or '.join(map(repr, near))}?" if near else ""),
-        got=f"{argument}={got!r}",
+        f"unknown {what} {got!r}{guess}",
+        got=repr(got),
         expected=f"one of: {shown}" if known else "nothing: none is accepted here",
-        instead=instead or (f"{argument}={near[0]!r}" if near else ""),
+        instead=write.format(near[0]) if near else "",
     )

@@ -17,7 +17,7 @@ from pellucid._batches import Progress, run_in_batches
 from pellucid._case import Case, Meter
 from pellucid._errors import ArgumentError, NumericalError, explain_error
 from pellucid._needs import require
-from pellucid._results import Explanation, Provenance
+from pellucid._results import Explanation, Provenance, Unit
 from pellucid._spec import Method, as_method, bound_parameters
 from pellucid._target import Target
 from pellucid._types import Attribution, Picture, Text
@@ -28,6 +28,7 @@ from pellucid.adapters.text import LongText
 from pellucid.methods import METHODS
 
 _SHOWN = 10  # labels kept with their probability
+_NUMBERED = ("class", "token")  # units that have an index
 _MANY = 1000  # classes up to which all logits are kept
 
 
@@ -165,9 +166,10 @@ def _one(
         method=spec.name,
         params=dict(params),
         signed=spec.signed,
-        target=case.target.describe(),
+        target=case.target.describe(_unit(case)),
         label=_label(case, row),
         index=_index(case, row),
+        unit=_unit(case),
         value=float(case.value[row]),
         prediction=_prediction(case, row),
         logits=_logits(case, row),
@@ -177,12 +179,19 @@ def _one(
     )
 
 
+def _unit(case: Case) -> Unit:
+    """What kind of thing was explained."""
+    if case.target.function is not None or case.adapter.task == "regression":
+        return "value"
+    if case.target.text is not None:
+        return "continuation"
+    return "token" if case.adapter.task in ("masked", "causal") else "class"
+
+
 def _index(case: Case, row: int) -> int | None:
     """The number of the class or token that was explained, if it was one."""
     classes = case.objective.classes
-    if classes is None or classes.shape[1] > 1 or case.adapter.task == "regression":
-        return None
-    return int(classes[row, 0])
+    return int(classes[row, 0]) if classes is not None and _unit(case) in _NUMBERED else None
 
 
 def _label(case: Case, row: int) -> str:
@@ -193,20 +202,21 @@ def _label(case: Case, row: int) -> str:
 
 def _prediction(case: Case, row: int) -> dict[str, float]:
     """The most probable labels, or the value of a regression."""
-    rows = case.rows[row, -1].double()  # c
-    if case.target.function is not None or case.adapter.task == "regression":
+    if _unit(case) == "value":
         return {"value": float(case.value[row])}
+    rows = case.rows[row, 0].double()  # c
     independent = case.adapter.task == "multilabel"
     probabilities = rows.sigmoid() if independent else rows.softmax(dim=-1)
     top = probabilities.topk(min(_SHOWN, len(rows)))
-    return {
-        case.adapter.label_name(index): probability
-        for index, probability in zip(top.indices.tolist(), top.values.tolist(), strict=True)
-    }
+    found: dict[str, float] = {}
+    for index, probability in zip(top.indices.tolist(), top.values.tolist(), strict=True):
+        name = case.adapter.label_name(index)
+        found[name if name not in found else f"{name} (number {index})"] = probability
+    return found
 
 
 def _logits(case: Case, row: int) -> Tensor:
-    rows = case.rows[row, -1].float().cpu()
+    rows = case.rows[row, 0].float().cpu()
     return rows.clone() if len(rows) <= _MANY else rows.new_empty(0)
 
 

@@ -126,7 +126,7 @@ def _as_metric(metric: str | Metric) -> Metric:
     if isinstance(metric, Metric):
         return metric
     if metric not in METRICS:
-        raise ArgumentError(unknown_name("metric", metric, METRICS))
+        raise ArgumentError(unknown_name("metric", metric, METRICS, write="metric={!r}"))
     return METRICS[metric]
 
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+Unit = Literal["class", "token", "continuation", "value"]
+
+
 @dataclass(frozen=True)
 class Provenance:
     """Where the numbers come from."""
@@ -62,6 +65,7 @@ class Explanation:
     target: str  # in words
     label: str  # the class, token or value that was explained
     index: int | None  # its number, where it is one class or token
+    unit: Unit  # what the label names
     value: float  # the explained number itself
     prediction: Mapping[str, float]  # the most probable labels; a regression's value
     logits: Tensor  # c; empty where there are thousands
@@ -145,7 +149,10 @@ class Explanation:
             width = self.scores.shape[1]
             order = self.scores.abs().flatten().topk(min(count, self.scores.numel())).indices
             flat = self.scores.flatten()
-            named = [(f"pixel {i // width}, {i % width}", float(flat[i])) for i in order.tolist()]
+            named = [
+                (f"pixel row {i // width + 1}, column {i % width + 1}", float(flat[i]))
+                for i in order.tolist()
+            ]
         return sorted(named, key=lambda item: -abs(item[1]))[:count]
 
     # ---- showing -----------------------------------------------------------------------------

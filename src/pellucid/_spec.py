@@ -111,8 +111,8 @@ def bound_parameters(spec: Method | Metric, given: Mapping[str, Any]) -> dict[st
     open_ended = len(known) < len(names)
     for name in given:
         if name not in known and not open_ended:
-            argument = f"parameter of {spec.role} {spec.name!r}:"
-            raise ArgumentError(unknown_name(argument, name, known))
+            what = f"parameter of {spec.role} {spec.name!r}:"
+            raise ArgumentError(unknown_name(what, name, known, write="{}=..."))
     missing = [p for p in known.values() if p.default is p.empty and p.name not in given]
     if missing:
         raise ArgumentError(
@@ -129,7 +129,7 @@ def as_method(found: Any, table: Mapping[str, Method]) -> tuple[Method, dict[str
     """A method given by name, as an object, a plain function or a partial, with its settings."""
     if isinstance(found, str):
         if found not in table:
-            raise ArgumentError(unknown_name("method", found, table))
+            raise ArgumentError(unknown_name("method", found, table, write="method={!r}"))
         return table[found], {}
     if isinstance(found, partial):
         inner, settings = as_method(found.func, table)

@@ -12,10 +12,10 @@ import math
 import os
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -26,12 +26,13 @@ from torch import Tensor
 
 from pellucid._errors import PellucidError, StoreError, explain_error
 from pellucid._images import read_image
-from pellucid._results import Explanation, Provenance
-from pellucid._types import Picture, Segment, Text
+from pellucid._results import Explanation, Provenance, Unit
+from pellucid._types import Picture, Role, Segment, Text
 
 FORMAT = 1
 _EXTRA = "extra."
-_ROLES = ("content", "special", "continuation")
+_ROLES = get_args(Role)
+_UNITS = get_args(Unit)
 
 
 def save(explanation: Explanation, path: Path, *, overwrite: bool) -> Path:
@@ -78,6 +79,7 @@ def summary(explanation: Explanation) -> dict[str, Any]:
         "target": explanation.target,
         "label": explanation.label,
         "index": explanation.index,
+        "unit": explanation.unit,
         "value": explanation.value,
         "prediction": dict(explanation.prediction),
         "notes": list(explanation.notes),
@@ -92,20 +94,26 @@ def summary(explanation: Explanation) -> dict[str, Any]:
 @contextmanager
 def replacing(path: Path, *, overwrite: bool) -> Iterator[Path]:
     """A temporary file beside the path that takes its place when the block ends well."""
-    if path.exists() and not overwrite:
-        raise StoreError(
-            explain_error(
-                "the file exists already",
-                got=str(path),
-                expected="a new path",
-                instead="overwrite=True, or --force at the command line",
-            )
-        )
-    temporary = path.parent / f".{path.name}.{uuid.uuid4().hex}"
+    temporary = path.parent / f".{uuid.uuid4().hex}.partial"
     try:
-        yield temporary
-        os.replace(temporary, path)
-    except (OSError, SafetensorError) as error:
+        if path.exists() and not overwrite:
+            raise StoreError(
+                explain_error(
+                    "the file exists already",
+                    got=str(path),
+                    expected="a new path",
+                    instead="overwrite=True, or --force at the command line",
+                )
+            )
+        try:
+            yield temporary
+            os.replace(temporary, path)
+        finally:
+            with suppress(OSError):
+                temporary.unlink()
+    except (OSError, SafetensorError, ValueError) as error:
+        if isinstance(error, StoreError):
+            raise
         raise StoreError(
             explain_error(
                 "the file cannot be written",
@@ -113,8 +121,6 @@ def replacing(path: Path, *, overwrite: bool) -> Iterator[Path]:
                 expected="a path in an existing folder that you may write to",
             )
         ) from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _as_png(picture: Picture) -> Tensor:
@@ -165,6 +171,7 @@ def _rebuilt(document: Any, tensors: Mapping[str, Tensor]) -> Explanation:
         target=_string(document["target"]),
         label=_string(document["label"]),
         index=None if document["index"] is None else int(document["index"]),
+        unit=_one_of(_UNITS, document["unit"]),
         value=float(document["value"]),
         prediction={_string(k): float(v) for k, v in document["prediction"].items()},
         logits=tensors["logits"],
@@ -175,13 +182,10 @@ def _rebuilt(document: Any, tensors: Mapping[str, Tensor]) -> Explanation:
 
 
 def _segment(found: Any) -> Segment:
-    role = found["role"]
-    if role not in _ROLES:
-        raise ValueError(f"unknown role {role!r}")
     span, box = found["span"], found["box"]
     return Segment(
         _string(found["text"]),
-        role,
+        _one_of(_ROLES, found["role"]),
         None if span is None else (int(span[0]), int(span[1])),
         int(found["part"]),
         None if box is None else (int(box[0]), int(box[1]), int(box[2]), int(box[3])),
@@ -218,6 +222,12 @@ def _provenance(found: Any) -> Provenance:
         versions={_string(k): _string(v) for k, v in found["versions"].items()},
         created=_string(found["created"]),
     )
+
+
+def _one_of(names: tuple[Any, ...], value: Any) -> Any:
+    if value not in names:
+        raise ValueError(f"one of {', '.join(names)} expected, {value!r} found")
+    return value
 
 
 def _string(value: Any) -> str:

@@ -110,14 +110,14 @@ class Target:
             return self
         return replace(self, quantity=quantity)
 
-    def describe(self) -> str:
+    def describe(self, unit: str = "class") -> str:
         """The number in words, as it is printed beside every explanation."""
         if self.function is not None:
             return f"{getattr(self.function, '__name__', 'a function')} of the output"
         if self.text is not None:
             return f"log-probability of the continuation {self.text!r}"
         what = (self.quantity or "score").replace("_", "-")
-        whom = "the predicted class" if self.label is None else repr(self.label)
+        whom = f"the predicted {unit}" if self.label is None else repr(self.label)
         against = "" if self.against is None else f" against {self.against!r}"
         return f"{what} of {whom}{against}"
 

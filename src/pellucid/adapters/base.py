@@ -104,7 +104,9 @@ class Adapter(ABC):
                 )
             return name
         if name not in self.labels:
-            raise ArgumentError(unknown_name(argument, name, self.labels))
+            raise ArgumentError(
+                unknown_name(f"class in {argument}:", name, self.labels, write=argument + "={!r}")
+            )
         return self.labels.index(name)
 
     def objective(self, target: Target, batch: Batch, output: Any) -> Objective:

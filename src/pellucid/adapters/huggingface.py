@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -50,14 +51,15 @@ def load(
     import transformers
 
     path = _resolve(str(name))
+    _look_up(path, revision)
     options: dict[str, Any] = {"trust_remote_code": trust_remote_code}
     if revision is not None:
         options["revision"] = revision
+    placed = {"dtype": dtype} | ({} if device_map is None else {"device_map": device_map})
     try:
         config = transformers.AutoConfig.from_pretrained(path, **options)
-        model_class = _model_class(transformers, config, str(name))
-        placed = {} if device_map is None else {"device_map": device_map}
-        module = model_class.from_pretrained(path, config=config, dtype=dtype, **placed, **options)
+        classes = _model_classes(transformers, config, str(name))
+        module = _load_complete(classes, path, str(name), config=config, **placed, **options)
         processor = _load_processor(transformers, path, module, options)
     except (OSError, ValueError, ImportError, KeyError) as error:
         if isinstance(error, ModelError):
@@ -110,12 +112,25 @@ def _resolve(name: str) -> str:
     short = name.removeprefix("pellucid/")
     if short not in bundled_names():
         names = [f"pellucid/{known}" for known in bundled_names()]
-        raise ModelError(unknown_name("bundled model", name, names))
+        raise ModelError(unknown_name("bundled model", name, names, write="pellucid.load({!r})"))
     return str(bundled_path(short))
 
 
-def _model_class(transformers: Any, config: Any, name: str) -> Any:
-    """The class named in the checkpoint's own config."""
+def _look_up(path: str, revision: str | None) -> None:
+    """Ask the hub once for a name that is neither here nor cached: its own retries take minutes."""
+    from huggingface_hub import HfApi, constants, try_to_load_from_cache
+
+    if os.path.exists(path) or constants.HF_HUB_OFFLINE:
+        return
+    try:
+        if try_to_load_from_cache(path, "config.json", revision=revision) is None:
+            HfApi().model_info(path, revision=revision, timeout=10)
+    except Exception as error:  # noqa: BLE001  # the errors of whichever HTTP library the hub uses
+        raise ModelError(_not_loaded(path, error, trusted=True)) from None
+
+
+def _model_classes(transformers: Any, config: Any, name: str) -> list[Any]:
+    """The class named in the checkpoint's config, or all that might fit where it names no head."""
     named = (getattr(config, "architectures", None) or [""])[0]
     if getattr(config, "is_encoder_decoder", False) or named.endswith("ForConditionalGeneration"):
         raise ModelError(
@@ -126,16 +141,43 @@ def _model_class(transformers: Any, config: Any, name: str) -> Any:
             )
         )
     head = next((head for head in _HEADS if named.endswith(head)), None)
-    if head is None:
-        raise ModelError(
-            explain_error(
-                "this checkpoint has no prediction head to explain",
-                got=f"{name} (architectures: {named or 'none named in its config'})",
-                expected="a class that ends in " + ", ".join(_HEADS),
-                instead="load it yourself with a head, then pellucid.adapt(model, processor)",
-            )
+    if head is not None:
+        return [getattr(transformers, named, None) or getattr(transformers, _AUTO[head])]
+    autos = [getattr(transformers, auto) for auto in dict.fromkeys(_AUTO.values())]
+    return [auto for auto in autos if type(config) in auto._model_mapping]
+
+
+def _load_complete(classes: Sequence[Any], path: str, name: str, **options: Any) -> Any:
+    """The first of the classes for which the checkpoint holds all weights: none is made up."""
+    lacking = ""
+    for model_class in classes:
+        with _quiet(len(classes) > 1):  # it reports every weight that a wrong guess lacks
+            module, info = model_class.from_pretrained(path, output_loading_info=True, **options)
+        if not info["missing_keys"]:
+            return module
+        lacking = ", ".join(sorted(info["missing_keys"])[:4])
+    raise ModelError(
+        explain_error(
+            "this checkpoint has no trained prediction head to explain",
+            got=f"{name}, without weights for {lacking or 'any known head'}",
+            expected="a checkpoint saved from a class that ends in " + ", ".join(_HEADS),
+            instead="train or load a head, then pellucid.adapt(model, processor)",
         )
-    return getattr(transformers, named, None) or getattr(transformers, _AUTO[head])
+    )
+
+
+@contextmanager
+def _quiet(wanted: bool) -> Iterator[None]:
+    """Inside the block, transformers logs errors only."""
+    from transformers.utils import logging
+
+    before = logging.get_verbosity()
+    if wanted:
+        logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
 
 
 _AUTO = {head: f"AutoModel{head}" for head in _HEADS} | {

@@ -17,6 +17,13 @@ def bundled_path(name: str) -> Path:
     return _HERE / name
 
 
+def model_summary(name: str) -> str:
+    """The first sentence of a bundled model's card."""
+    card = (bundled_path(name) / "README.md").read_text(encoding="utf-8")
+    body = card.split("# " + name, 1)[-1].strip()
+    return " ".join(body.split("\n\n", 1)[0].split()).split(": ", 1)[0] + "."
+
+
 def sample_images() -> list[Path]:
     """Pictures to try the bundled image model on."""
     return sorted((_HERE / "samples").glob("*.png"))
