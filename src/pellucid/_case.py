@@ -220,9 +220,12 @@ class Case:
             assert adapter.anatomy.readout is not None
             return adapter.anatomy.readout.weights(self.batch, self.mask)
         last = f"hidden:{len(adapter.anatomy.blocks)}"
+        self.meter.forward()
+        self.meter.forward()
         with torch.enable_grad():
-            final = self.input(last).detach().requires_grad_()
-            score = self.score_from(final, last)
+            final = adapter.value_at(self.batch, last).requires_grad_()
+            output = adapter.output_from(self.batch, last, final)
+            score = self._number(self.objective, output, self.batch)
             weights = read_tokens(score[:, None], final).float() * self.mask
         return weights / weights.sum(dim=1, keepdim=True).clamp(min=1)
 

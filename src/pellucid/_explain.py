@@ -32,6 +32,7 @@ _NUMBERED = ("class", "token")  # units that have an index
 _MANY = 1000  # classes up to which all logits are kept
 
 
+@torch.inference_mode(False)
 def explain(
     model: Any,
     inputs: Any,

@@ -38,6 +38,7 @@ class Measurement:
     skipped: str = ""
 
 
+@torch.inference_mode(False)
 def measure(
     model: Any,
     explanations: Explanation | Sequence[Explanation],

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from pellucid._errors import ArgumentError, explain_error, unknown_name
 from pellucid._needs import Needs
@@ -122,7 +122,24 @@ def bound_parameters(spec: Method | Metric, given: Mapping[str, Any]) -> dict[st
                 expected=", ".join(p.name for p in missing),
             )
         )
+    _check_choices(spec, given)
     return {name: p.default for name, p in known.items()} | dict(given)
+
+
+def _check_choices(spec: Method | Metric, given: Mapping[str, Any]) -> None:
+    """A parameter that is declared as a Literal takes one of its values."""
+    hints = get_type_hints(spec.function) if given else {}
+    for name, value in given.items():
+        choices = get_args(hints.get(name)) if get_origin(hints.get(name)) is Literal else ()
+        if choices and value not in choices:
+            raise ArgumentError(
+                explain_error(
+                    f"{spec.role} {spec.name!r} has no such choice",
+                    got=f"{name}={value!r}",
+                    expected=f"one of {', '.join(map(repr, choices))}",
+                    instead=f"{name}={choices[0]!r}",
+                )
+            )
 
 
 def as_method(found: Any, table: Mapping[str, Method]) -> tuple[Method, dict[str, Any]]:

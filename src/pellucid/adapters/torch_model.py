@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -56,10 +56,11 @@ def logits_of(output: Any) -> Tensor:
     found = getattr(output, "logits", None)
     if isinstance(found, Tensor):
         return found
-    if isinstance(output, Mapping) and isinstance(output.get("logits"), Tensor):
-        return output["logits"]  # type: ignore[no-any-return]  # a Mapping of Any, checked above
-    if isinstance(output, tuple | list) and output and isinstance(output[0], Tensor):
-        return output[0]
+    values = output.values() if isinstance(output, Mapping) else output
+    if isinstance(values, Iterable):
+        for value in values:  # what stands first, as the start logits of question answering
+            if isinstance(value, Tensor) and value.dim() >= 2:
+                return value
     raise ModelError(
         explain_error(
             "the model's output holds no logits",
@@ -103,9 +104,9 @@ class TorchAdapter(Adapter):
 
     @property
     def device(self) -> torch.device:
-        if self.kind == "text":
-            return next(self._word_embedding.parameters()).device
-        return next((p.device for p in self.module.parameters()), torch.device("cpu"))
+        first = self._word_embedding if self.kind == "text" else self.module
+        found = next((p.device for p in first.parameters()), torch.device("cpu"))
+        return torch.device("cpu") if found.type == "meta" else found  # accelerate moves it on
 
     @property
     def dtype(self) -> torch.dtype:
@@ -125,6 +126,8 @@ class TorchAdapter(Adapter):
             prefix=self._hints.prefix,
         )
         found.grant(Needs.TOKEN_DROP, self._drop_problem(found))
+        if self.task == "other" and Needs.STREAM in found.offers:
+            found.grant(Needs.READOUT, None)  # the user's function decides what is read
         return found
 
     @cached_property
@@ -158,18 +161,22 @@ class TorchAdapter(Adapter):
             )
 
     def weights_hash(self) -> str:
-        """SHA-256 over names, shapes, types and bytes of all weights; computed once."""
+        """SHA-256 over names, shapes, types and bytes of all weights; computed once.
+
+        "partial" says that some weights lie on disk, where only their shapes are seen.
+        """
         state = list(self.module.state_dict(keep_vars=True).items())
         version = tuple((id(t), t._version, t.device, t.dtype) for _, t in state)
         if self._hashed is not None and self._hashed[0] == version:
             return self._hashed[1]
         digest = hashlib.sha256()
+        offloaded = any(tensor.is_meta for _, tensor in state)
         for name, tensor in state:
             digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
-            if tensor.device.type != "meta":
+            if not tensor.is_meta:
                 raw = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
                 digest.update(memoryview(raw.numpy()))
-        self._hashed = (version, digest.hexdigest())
+        self._hashed = (version, "partial " * offloaded + digest.hexdigest())
         return self._hashed[1]
 
     # ---- encoding ----------------------------------------------------------------------------
@@ -188,6 +195,41 @@ class TorchAdapter(Adapter):
             return self.encode(raw, target, long="truncate")
         pictures = [item for item in items if isinstance(item, Picture)]
         return self._as_patches(self.reader.batch(pictures, self.device, self.dtype))
+
+    def padded_on(self, side: Literal["left", "right"]) -> TorchAdapter:
+        """The same model with texts padded on this side, if it then predicts what it did before.
+
+        Padding is on the right unless asked otherwise, because every model is right there. Whether
+        positions must be passed for the left side is found by trying.
+        """
+        assert isinstance(self.reader, TextReader)
+        probe = self._text_probe(self.reader)
+        with torch.no_grad():
+            expected = self.rows(self.output(probe), probe)
+        for start in (None, 0):
+            reader = replace(self.reader, padding_side=side, position_start=start)
+            found = TorchAdapter(
+                self.module,
+                reader,
+                name=self.name,
+                task=self.task,
+                labels=self.labels,
+                call=self._call,
+                hints=self._hints,
+            )
+            padded = found._text_probe(reader)
+            with torch.no_grad():
+                got = found.rows(found.output(padded), padded)
+            if torch.allclose(got, expected, rtol=1e-3, atol=1e-4):
+                return found
+        raise ModelError(
+            explain_error(
+                f"this model predicts something else when texts are padded on the {side}",
+                got=self.name,
+                expected="a model that reads positions from its mask, or takes position_ids",
+                instead="leave padding on the right, which is what pellucid does by itself",
+            )
+        )
 
     def with_pixels(self, batch: Batch, pixels: Tensor) -> Batch:
         """The batch with other normalised pixels in the place of its own."""

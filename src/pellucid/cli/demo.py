@@ -20,7 +20,7 @@ def demo(out: Out = Path("pellucid-demo")) -> None:
     from pellucid.models import sample_images, sample_texts
 
     digit = next(path for path in sample_images() if "hard" in path.stem)
-    text = sample_texts()[0]
+    text = next(text for text in sample_texts() if "but" in text)
     found: list[Explanation] = []
     rows: list[list[str]] = []
     for model, raw, metric in (

@@ -7,8 +7,6 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from pellucid._errors import ArgumentError, explain_error
-
 Ties = Literal["stable", "random", "legacy"]
 
 
@@ -24,16 +22,8 @@ def ranks(scores: Tensor, ties: Ties, generator: torch.Generator) -> Tensor:
     elif ties == "random":
         shuffled = torch.randperm(len(flat), generator=generator)
         order = shuffled[(-flat[shuffled]).argsort(stable=True)]
-    elif ties == "legacy":
-        order = flat.argsort(stable=True).flip(0)
     else:
-        raise ArgumentError(
-            explain_error(
-                "unknown policy for equal scores",
-                got=f"ties={ties!r}",
-                expected="'stable', 'random' or 'legacy'",
-            )
-        )
+        order = flat.argsort(stable=True).flip(0)
     return order.argsort()
 
 

@@ -23,6 +23,8 @@ from pellucid._types import Batch, Measured
 from pellucid.metrics._baselines import Baseline, Space, baseline_pixels
 from pellucid.metrics._ranking import Ties, ranks, tie_fraction
 
+Schedule = Literal["linspace", "ceil"]
+
 
 @metric(
     cite=("petsiuk2018rise", "englebert2023tis"),
@@ -35,17 +37,23 @@ def deletion(
     explanations: Sequence[Explanation],
     *,
     steps: int = 224,
+    schedule: Schedule = "linspace",
     baseline: Baseline = "black",
     space: Space = "pixel",
     auc: Literal["rise", "tis"] = "rise",
     ties: Ties = "stable",
 ) -> Measured:
-    """Area under the class probability as the highest-scored pixels are replaced, step by step."""
+    """Area under the class probability as the highest-scored pixels are replaced, step by step.
+
+    After step s, floor(s HW / steps) pixels are gone ("linspace") or min(HW, s ceil(HW / steps))
+    ("ceil", the authors' code); the two agree where steps divides HW, as 224 does 224 x 224.
+    """
     maps = [explanation.map() for explanation in explanations]
     order = torch.stack(
         [ranks(m, ties, g).view(m.shape) for m, g in zip(maps, case.generators, strict=True)]
     )
-    curves = deletion_curves(case, order, steps, baseline, space)  # b steps+1
+    counts = pixel_counts(order[0].numel(), steps, schedule)
+    curves = deletion_curves(case, order, counts, baseline, space)  # b steps+1
     return Measured(
         values=_area(curves, auc).tolist(),
         curves=list(curves),
@@ -53,17 +61,23 @@ def deletion(
     )
 
 
-def deletion_curves(
-    case: Case, order: Tensor, steps: int, baseline: Baseline, space: Space
-) -> Tensor:
-    """p(class) with the first min(HW, s * ceil(HW / steps)) pixels replaced, s = 0 .. steps."""
+def pixel_counts(size: int, steps: int, schedule: Schedule) -> Tensor:
+    """How many pixels are gone after each step, the last of which takes all (steps)."""
     if steps < 1:
         raise ArgumentError(
             explain_error("deletion needs a step", got=f"steps={steps}", expected="at least 1")
         )
+    step = torch.arange(1, steps + 1)
+    if schedule == "linspace":
+        return step * size // steps
+    return (step * math.ceil(size / steps)).clamp(max=size)
+
+
+def deletion_curves(
+    case: Case, order: Tensor, counts: Tensor, baseline: Baseline, space: Space
+) -> Tensor:
+    """p(class) with nothing replaced, then with the given numbers of pixels (b 1+steps)."""
     pixels = case.pixels  # b c h w
-    size = order[0].numel()
-    counts = (torch.arange(1, steps + 1) * math.ceil(size / steps)).clamp(max=size)
     distinct, inverse = counts.unique(return_inverse=True)
     base = baseline_pixels(case, pixels, baseline, space)
     order = order.to(pixels.device)
@@ -84,8 +98,4 @@ def _area(curves: Tensor, auc: Literal["rise", "tis"]) -> Tensor:
     """The normalised trapezoid from step 0 ("rise"), or the mean of the later steps ("tis")."""
     if auc == "tis":
         return curves[:, 1:].mean(dim=1)
-    if auc == "rise":
-        return torch.trapezoid(curves, dim=1) / (curves.shape[1] - 1)
-    raise ArgumentError(
-        explain_error("unknown area", got=f"auc={auc!r}", expected="'rise' or 'tis'")
-    )
+    return torch.trapezoid(curves, dim=1) / (curves.shape[1] - 1)
