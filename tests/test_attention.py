@@ -39,7 +39,7 @@ def encoded(adapter):
 def test_maps_equal_those_of_eager_attention(family):
     adapter = build(family)
     batch = encoded(adapter)
-    _, layers = adapter.record(batch, Needs.ATTENTION, differentiable=False)
+    layers = adapter.record(batch, Needs.ATTENTION, differentiable=False).layers
     adapter.module.set_attn_implementation("eager")
     with torch.no_grad():
         eager = adapter.module(**batch.inputs, output_attentions=True).attentions
@@ -54,9 +54,9 @@ def test_maps_and_values_are_the_same_whatever_the_implementation(family):
     what = Needs.ATTENTION | Needs.VALUES
     adapter = build(family, dtype=torch.float64)
     batch = encoded(adapter)
-    _, fused = adapter.record(batch, what, differentiable=False)
+    fused = adapter.record(batch, what, differentiable=False).layers
     adapter.module.set_attn_implementation("eager")
-    _, eager = adapter.record(batch, what, differentiable=False)
+    eager = adapter.record(batch, what, differentiable=False).layers
     for name in ("attention", "values"):
         for one, other in zip(fused[name], eager[name], strict=True):
             real = batch.mask[:, None, :, None].expand_as(one)

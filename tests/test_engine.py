@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 import torch
 
 import pellucid
 from pellucid import BudgetExceeded, Needs, Target
+from pellucid._case import Case
 from pellucid.methods import METHODS
+from pellucid.record.places import replaced
 from pellucid.testing.contract import assert_same
 from pellucid.testing.tiny import build, byte_bpe, sample_inputs
 
@@ -40,7 +44,7 @@ def test_batches_are_halved_when_memory_runs_out():
     found = pellucid.explain(model, texts, method=hungry, batch_size=8)
     assert [one.item.parts[0] for one in found] == texts
     assert sizes == [5, 2, 3, 1, 2]
-    assert torch.equal(found[3].scores, pellucid.explain(model, texts[3], method="random").scores)
+    assert torch.equal(found[3].scores, pellucid.explain(model, texts[3], method=hungry).scores)
 
 
 def test_memory_that_runs_out_on_one_input_is_an_error():
@@ -165,6 +169,8 @@ def test_autocast_is_respected(method):
         cast = pellucid.explain(model, texts, method=method)
     for one, other in zip(plain, cast, strict=True):
         assert torch.isfinite(other.scores).all()
+        assert other.scores.dtype == torch.float32
+        assert other.provenance.dtype == "float32, autocast bfloat16"
         if method != "gradient_x_input":  # which nearly cancels under a normalisation
             assert_same(one, other, 0.2, "autocast and float32")
 
@@ -233,14 +239,35 @@ def test_pipelines_are_models(task):
     assert torch.equal(found.scores, expected.scores)
 
 
-def test_two_threads_do_not_disturb_each_other():
+@pytest.mark.parametrize("method", METHODS)
+def test_threads_do_not_disturb_each_other(method):
     model = build("bert", dtype=torch.float64)
-    model.offers  # noqa: B018
-    texts = sample_inputs(model) * 4
-    expected = [pellucid.explain(model, text, method="rollout").scores for text in texts]
-    with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(lambda t: pellucid.explain(model, t, method="rollout").scores, texts))
+    texts = sample_inputs(model) * 20
+    expected = [pellucid.explain(model, text, method=method).scores for text in texts]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(3) as pool:
+            found = list(
+                pool.map(lambda t: pellucid.explain(model, t, method=method).scores, texts)
+            )
+    finally:
+        sys.setswitchinterval(interval)
     assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
+
+
+def test_the_users_own_passes_in_another_thread_are_left_alone():
+    model = build("bert", dtype=torch.float64)
+    target = Target.predicted()
+    batch = model.encode(["the film is fine"], target)
+    with torch.no_grad():
+        expected = model.module(**batch.inputs).logits
+    changed = 2 * model.value_at(batch, "embedding")
+    with replaced(model.anatomy.embedding, changed), torch.no_grad(), ThreadPoolExecutor(1) as pool:
+        other = pool.submit(lambda: model.module(**batch.inputs).logits.detach()).result()
+        mine = model.module(**batch.inputs).logits
+    assert torch.equal(other, expected)
+    assert not torch.equal(mine, expected)
 
 
 # ---- saved and loaded models ---------------------------------------------------------------------
@@ -293,3 +320,68 @@ def test_listings_say_what_fits_and_why_not():
     )
     assert Needs.ATTENTION & METHODS["rollout"].needs
     assert Target.predicted().describe() == "score of the predicted class"
+
+
+def test_measuring_another_models_explanation_is_refused():
+    bert, other = build("bert"), build("distilbert")
+    found = pellucid.explain(bert, "the film is not very good at all")
+    with pytest.raises(pellucid.ArgumentError, match="of another model"):
+        pellucid.measure(other, found, metric="text_deletion")
+
+
+def test_memory_that_runs_out_while_measuring_halves_the_batch():
+    model = build("vit")
+    image = sample_inputs(model)[0]
+    found = pellucid.explain(model, image, method="random")
+    expected = pellucid.measure(model, found, metric="deletion", steps=16)
+
+    def refuse(module, args, kwargs):
+        if len(kwargs["pixel_values"]) > 3:
+            raise torch.OutOfMemoryError("no memory left")
+
+    handle = model.module.register_forward_pre_hook(refuse, with_kwargs=True)
+    measured = pellucid.measure(model, found, metric="deletion", steps=16)
+    handle.remove()
+    assert measured.value == pytest.approx(expected.value, abs=1e-6)
+
+
+def test_metrics_do_not_draw_what_methods_drew():
+    model = build("vit")
+    target = Target.predicted()
+    batch = model.encode(sample_inputs(model)[:1], target)
+    from pellucid.metrics import METRICS
+
+    method = Case(model, batch, target, spec=METHODS["random"]).generators[0]
+    metric = Case(model, batch, target, spec=METRICS["deletion"]).generators[0]
+    assert not torch.equal(torch.rand(4, generator=method), torch.rand(4, generator=metric))
+
+
+def test_a_part_in_training_mode_is_refused():
+    model = build("bert")
+    model.module.bert.encoder.layer[1].train()
+    with pytest.raises(pellucid.ModelError, match=r"bert\.encoder\.layer\.1\.training"):
+        pellucid.explain(model, "the film")
+
+
+@pytest.mark.parametrize("inputs", [["the film", "a plot"], np.array(["the film", "a plot"])])
+def test_collections_of_texts_are_lists(inputs):
+    assert len(pellucid.explain(build("bert"), inputs)) == 2
+
+
+def test_collections_of_images_are_lists():
+    model = build("vit")
+    images = np.stack(sample_inputs(model))
+    expected = [found.scores for found in pellucid.explain(model, list(images))]
+    for several in (images, torch.from_numpy(images).permute(0, 3, 1, 2)):
+        found = pellucid.explain(model, several)
+        assert all(torch.equal(f.scores, e) for f, e in zip(found, expected, strict=True))
+
+
+def test_an_error_says_which_of_several_inputs_it_is_about():
+    with pytest.raises(pellucid.InputError, match="input 2 of 3: there is nothing"):
+        pellucid.explain(build("bert"), ["the film", " ", "a plot"])
+
+
+def test_chat_messages_are_refused_by_name():
+    with pytest.raises(pellucid.InputError, match="apply_chat_template"):
+        pellucid.explain(build("llama-lm"), [{"role": "user", "content": "hello"}])

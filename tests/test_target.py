@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -161,6 +162,7 @@ def test_words_at_a_mask():
         (True, "this cannot be explained"),
         ("postive", "did you mean 'positive'"),
         (7, "no such class"),
+        (np.int64(7), "no such class"),
     ],
 )
 def test_wrong_targets_say_what_to_type(target, words):

@@ -159,3 +159,139 @@ def test_text_models_are_read_where_their_heads_read(family, position):
 def test_the_mean_is_over_real_tokens_only():
     case = case_of("modernbert")
     torch.testing.assert_close(case.readout, case.mask / case.mask.sum(1, keepdim=True))
+
+
+@pytest.mark.parametrize("family", ["vit", "bert", "gpt2"])
+@pytest.mark.parametrize("branch", ["attention_branch", "mlp_branch"])
+def test_gradients_of_branches_are_finite_differences(family, branch):
+    """Add a little to what a block's branch returns, and watch the explained number."""
+    case = case_of(family, Target.logit(1))
+    gradient = case.record(Needs.BRANCHES, gradients=True).gradient(branch)
+    kind = ("attention_branch", "mlp_branch").index(branch)
+    generator = torch.Generator().manual_seed(0)
+    for layer, block in enumerate(case.adapter.anatomy.blocks):
+        step = 1e-5 * torch.randn(gradient[layer].shape, generator=generator).double()
+        part = block.get_submodule(BRANCHES[family][kind])
+
+        def nudged(sign, part=part, step=step):
+            def add(module, args, out):
+                if isinstance(out, tuple):
+                    return (out[0] + sign * step, *out[1:])
+                return out + sign * step
+
+            handle = part.register_forward_hook(add)
+            try:
+                return case.score_of(case.batch, torch.arange(len(case.batch)))
+            finally:
+                handle.remove()
+
+        difference = (nudged(1) - nudged(-1)) / 2
+        expected = (gradient[layer] * step).flatten(1).sum(1)
+        torch.testing.assert_close(difference, expected, rtol=1e-4, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["parallel", "norm after the branch"])
+def test_branches_of_other_block_kinds_are_refused(kind):
+    from torch import nn
+
+    from pellucid import adapt
+    from pellucid.testing.tiny import InlineBlock, PatchTransformer
+
+    class Other(InlineBlock):
+        def attend(self, x):
+            q, k, v = self.qkv(x).unflatten(-1, (3, 4, -1)).permute(2, 0, 3, 1, 4)
+            maps = (q @ k.transpose(-2, -1)).softmax(-1)
+            return self.proj((maps @ v).transpose(1, 2).flatten(2))
+
+        def forward(self, x):
+            if kind == "parallel":
+                return x + self.attend(self.norm1(x)) + self.mlp(self.norm2(x))
+            x = x + self.norm1(self.attend(x))
+            return x + self.norm2(self.mlp(x))
+
+    torch.manual_seed(0)
+    module = PatchTransformer(inline=True)
+    module.blocks = nn.Sequential(Other(32), Other(32))
+    from pellucid import Resize
+
+    model = adapt(module.eval(), Resize((32, 48)), labels=["x", "y", "z"])
+    assert Needs.ATTENTION in model.offers
+    assert Needs.BRANCHES not in model.offers
+
+
+def test_dropping_twice_is_dropping_both():
+    case = case_of("vit")
+    tokens = case.mask.shape[1]
+    once = case.mask.clone()
+    once[:, [3, 7]] = False
+    first = case.mask.clone()
+    first[:, 3] = False
+    second = torch.ones(len(first), tokens - 1, dtype=torch.bool)
+    second[:, 6] = False  # the token that was number 7
+    adapter = case.adapter
+    together = adapter.keep(case.batch, once)
+    in_turn = adapter.keep(adapter.keep(case.batch, first), second)
+    assert torch.equal(together.kept, in_turn.kept)
+    with torch.no_grad():
+        one, other = (adapter.output(batch).logits for batch in (together, in_turn))
+    assert torch.equal(one, other)
+
+
+def test_dropping_never_takes_the_models_own_tokens():
+    case = case_of("vit")
+    patches = case.content.clone()
+    patches[:, 5] = False
+    with_cls = patches | ~case.content
+    torch.testing.assert_close(case.drop(patches), case.drop(with_cls))
+
+
+@pytest.mark.parametrize("mask", [0, 1])
+def test_the_same_mask_is_read_after_tokens_are_dropped(mask):
+    adapter = build("bert-mlm", dtype=torch.float64)
+    target = Target.at_mask("good", mask=mask, quantity="probability")
+    case = Case(adapter, adapter.encode(["the [MASK] is [MASK] at all"], target), target)
+    torch.testing.assert_close(case.drop(case.mask), case.value)
+    with pytest.raises(ValueError, match="cannot be dropped"):
+        adapter.keep(case.batch, case.content)  # which leaves out every [MASK]
+
+
+def test_nothing_left_of_a_text_is_an_error():
+    case = case_of("gpt2-lm")
+    with pytest.raises(ValueError, match="nothing is left"):
+        case.drop(torch.zeros_like(case.mask))
+    bert = case_of("bert")
+    assert torch.isfinite(bert.drop(torch.zeros_like(bert.mask))).all()  # [CLS] and [SEP] stay
+
+
+def test_a_word_table_that_is_read_twice_offers_no_gradients():
+    from torch import nn
+
+    from pellucid import adapt
+    from pellucid.testing.tiny import word_piece
+
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table, self.head = nn.Embedding(300, 8), nn.Linear(8, 2)
+
+        def forward(self, input_ids, attention_mask):
+            first, second = self.table(input_ids), self.table(input_ids.flip(1))
+            return self.head(first.mean(1) - second[:, 0])
+
+    model = adapt(Twice().eval(), word_piece(), labels=["x", "y"])
+    assert Needs.GRADIENTS not in model.offers
+    assert "more than once" in model.missing(Needs.GRADIENTS)
+
+
+def test_the_jacobian_counts_its_passes():
+    case = case_of("bert")
+    jacobian = case.jacobian()
+    before = case.meter.forwards.tolist(), case.meter.backwards
+    v = torch.zeros_like(jacobian.x)
+    jacobian.jvp(v)
+    jacobian.rows()
+    after = case.meter.forwards.tolist(), case.meter.backwards
+    assert [a - b for a, b in zip(after[0], before[0], strict=True)] == [2, 2, 2]
+    assert after[1] - before[1] == jacobian.y.shape[1]
+    assert not jacobian.jvp(v).requires_grad
+    torch.testing.assert_close(jacobian.rows(chunk=2), jacobian.rows())

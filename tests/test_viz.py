@@ -21,6 +21,7 @@ from PIL import Image
 import pellucid
 from pellucid import ArgumentError, StoreError
 from pellucid._results import Explanation, Provenance
+from pellucid._target import Target
 from pellucid._types import Picture, Segment, Text
 from pellucid._words import word_spans
 from pellucid.viz import fragment, page, report, show, write_page
@@ -64,7 +65,8 @@ def explanation(scores, item, **changes):
         "method": "saliency",
         "params": {},
         "signed": True,
-        "target": "logit of the predicted class",
+        "target": Target.predicted("logit"),
+        "explains": "logit of the predicted class",
         "label": "negative",
         "index": 0,
         "value": 2.5,

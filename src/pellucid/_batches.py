@@ -12,6 +12,7 @@ import torch
 from pellucid._types import Picture, Text
 
 T = TypeVar("T")
+R = TypeVar("R")
 Progress = bool | Callable[[int, int], None] | None
 
 
@@ -25,21 +26,29 @@ def run_in_batches(
     """`work` on batches of indices, long texts together; results in the order of the items."""
     batch_size = min(batch_size, largest_batch or batch_size)
     found: dict[int, T] = {}
-    pending = _batches_of_alike(items, batch_size)
     with _reporting(progress, len(items)) as report:
-        while pending:
-            indices = pending.pop(0)
-            try:
-                results = work(indices)
-            except (torch.OutOfMemoryError, MemoryError):
-                if len(indices) == 1:
-                    raise
-                half = len(indices) // 2
-                pending[:0] = [indices[:half], indices[half:]]
-                continue
+        for indices, results in in_pieces(_batches_of_alike(items, batch_size), work):
             found |= dict(zip(indices, results, strict=True))
             report(len(found))
     return [found[index] for index in range(len(items))]
+
+
+def in_pieces(
+    batches: Sequence[list[int]], work: Callable[[list[int]], R]
+) -> Iterator[tuple[list[int], R]]:
+    """`work` on every batch, or on its halves, quarters, ... where memory runs out."""
+    pending = list(batches)
+    while pending:
+        indices = pending.pop(0)
+        try:
+            result = work(indices)
+        except (torch.OutOfMemoryError, MemoryError):
+            if len(indices) == 1:
+                raise
+            half = len(indices) // 2
+            pending[:0] = [indices[:half], indices[half:]]
+            continue
+        yield indices, result
 
 
 def _batches_of_alike(items: Sequence[Text | Picture], batch_size: int) -> list[list[int]]:

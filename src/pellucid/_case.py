@@ -84,6 +84,7 @@ class Case:
         self.meter = meter or Meter(len(batch))
         self.used = Needs.NOTHING
         self._spec = spec
+        self._purpose = "" if spec is None else f"{spec.role} {spec.name}"
         self._clean: tuple[Tensor, Objective, Tensor] | None = None  # rows, objective, value
         self._states: dict[str, Tensor] = {}  # of the unchanged input, by place
 
@@ -137,6 +138,7 @@ class Case:
             value[:, None, None] if self.target.function else self.adapter.rows(output, self.batch)
         )
         check_finite(rows, self.adapter.name)
+        check_finite(value, self.adapter.name)
         self._clean = (rows.detach(), objective, value.detach())
         return value
 
@@ -149,7 +151,7 @@ class Case:
 
     def input(self, at: str = "input") -> Tensor:
         """The state that can be varied: pixels (b c h w), word embeddings or a stream (b t d)."""
-        adapter = self._opened(Needs.GRADIENTS if at == "input" else Needs.STREAM)
+        adapter = self._opened(_needs_of(at))
         if at not in self._states:
             if at != "input":
                 self.meter.forward()
@@ -158,14 +160,14 @@ class Case:
 
     def score_from(self, x: Tensor, at: str = "input") -> Tensor:
         """The explained number when the state at a place is `x`, with its graph (b)."""
-        adapter = self._opened(Needs.GRADIENTS if at == "input" else Needs.STREAM)
+        adapter = self._opened(_needs_of(at))
         objective = self.objective
         self.meter.forward()
         return self._number(objective, adapter.output_from(self.batch, at, x), self.batch)
 
     def gradient(self, x: Tensor, at: str = "input") -> Tensor:
         """The gradient of each input's explained number with respect to the state `x`."""
-        adapter = self._opened(Needs.GRADIENTS if at == "input" else Needs.STREAM)
+        adapter = self._opened(_needs_of(at))
         unchanged = x is self._states.get(at)
         with torch.enable_grad():
             leaf = x.detach().requires_grad_()
@@ -180,7 +182,7 @@ class Case:
 
     def jacobian(self, x: Tensor | None = None, at: str = "embedding") -> Jacobian:
         """The Jacobian of the prediction's logits (b k*c) with respect to the state at a place."""
-        adapter = self._opened(Needs.GRADIENTS if at == "input" else Needs.STREAM)
+        adapter = self._opened(_needs_of(at))
         point = self.input(at) if x is None else x
 
         def logits(state: Tensor) -> Tensor:
@@ -188,7 +190,7 @@ class Case:
                 output = adapter.output_from(self.batch, at, state)
             return adapter.rows(output, self.batch).flatten(1)
 
-        return Jacobian(logits, point)
+        return Jacobian(logits, point, self._count)
 
     def sum_features(self, state: Tensor) -> Tensor:
         """One number a token (b t) or pixel (b h w): the sum over width or channels."""
@@ -205,8 +207,9 @@ class Case:
         """
         adapter = self._opened(what)
         self.meter.forward()
-        output, layers = adapter.record(self.batch, what, differentiable=gradients)
-        return Trace(self._learn(output), layers, self._count_backward)
+        with torch.set_grad_enabled(gradients):
+            recording = adapter.record(self.batch, what, differentiable=gradients)
+            return Trace(self._learn(recording.output), recording, self._count_backward)
 
     def read(self, flow: Tensor) -> Tensor:
         """The rows of a token-by-token matrix (b t s) that the prediction is read from (b s)."""
@@ -242,10 +245,14 @@ class Case:
         return cast(Images, self.adapter)
 
     def drop(self, keep: Tensor) -> Tensor:
-        """The explained number with only the tokens where `keep` (b t) is true (b)."""
+        """The explained number with only the tokens where `keep` (b t) is true (b).
+
+        The model's own tokens stay whatever `keep` says of them.
+        """
         self._use(Needs.TOKEN_DROP)
         everyone = torch.arange(len(self.batch))
-        return self.score_of(self.adapter.keep(self.batch, keep), everyone)
+        kept = self.mask & (keep | ~self.content)
+        return self.score_of(self.adapter.keep(self.batch, kept), everyone)
 
     def score_of(self, batch: Batch, rows: Tensor) -> Tensor:
         """The explained number of another batch, whose inputs were made from these rows of ours."""
@@ -260,12 +267,14 @@ class Case:
 
     @cached_property
     def generators(self) -> tuple[torch.Generator, ...]:
-        """One source of randomness an input, from the seed and the input alone.
+        """One source of randomness an input, from the seed, the method and the input alone.
 
-        So an input gets the same numbers alone, in any batch and in any order.
+        So an input gets the same numbers alone, in any batch and in any order, and a metric does
+        not draw what the method that it measures had drawn.
         """
         return tuple(
-            torch.Generator().manual_seed(_digest(self.seed, item)) for item in self.batch.items
+            torch.Generator().manual_seed(_digest(self.seed, self._purpose, item))
+            for item in self.batch.items
         )
 
     def randn(self) -> Tensor:
@@ -288,6 +297,11 @@ class Case:
 
     def _count_backward(self) -> None:
         self.meter.backwards += 1
+
+    def _count(self, forwards: int, backwards: int) -> None:
+        for _ in range(forwards):
+            self.meter.forward()
+        self.meter.backwards += backwards
 
     def _opened(self, needs: Needs) -> TorchAdapter:
         """The adapter, once it is sure that it offers what is about to be used."""
@@ -316,12 +330,17 @@ class Case:
             )
 
 
-def _digest(seed: int, item: Text | Picture) -> int:
-    """A seed for one input: SHA-256 of the user's seed and of what the input is."""
+def _needs_of(at: str) -> Needs:
+    """What varying the state at a place asks of a model."""
+    return Needs.GRADIENTS if at == "input" else Needs.STREAM
+
+
+def _digest(seed: int, purpose: str, item: Text | Picture) -> int:
+    """A seed for one input: SHA-256 of the user's seed, of the method, and of the input."""
     content: Sequence[bytes] = (
         [part.encode() for part in item.parts] if isinstance(item, Text) else [item.view.tobytes()]
     )
-    digest = hashlib.sha256(str(seed).encode())
+    digest = hashlib.sha256(f"{seed} {purpose}".encode())
     for part in content:
         digest.update(b"\0" + part)
     return int.from_bytes(digest.digest()[:8], "big") >> 1

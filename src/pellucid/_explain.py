@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 import platform
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import torch
 from torch import Tensor
@@ -16,16 +18,18 @@ from torch import Tensor
 from pellucid._batches import Progress, run_in_batches
 from pellucid._case import Case, Meter
 from pellucid._errors import ArgumentError, NumericalError, explain_error
+from pellucid._inputs import each, gathered
 from pellucid._needs import require
 from pellucid._results import Explanation, Provenance, Unit
 from pellucid._spec import Method, as_method, bound_parameters
 from pellucid._target import Target
-from pellucid._types import Attribution, Picture, Text
+from pellucid._types import Attribution, Batch, Picture, Text
 from pellucid._windows import explain_in_windows
 from pellucid.adapters import as_adapter
 from pellucid.adapters.base import Adapter
 from pellucid.adapters.text import LongText
 from pellucid.methods import METHODS
+from pellucid.record import precision
 
 _SHOWN = 10  # labels kept with their probability
 _NUMBERED = ("class", "token")  # units that have an index
@@ -63,60 +67,80 @@ def explain(
     spec, settings = as_method(method, METHODS)
     params = bound_parameters(spec, settings | params)
     goal = Target.parse(target).with_default(spec.explains)
-    _check(seed, batch_size, budget, long)
-    require(adapter, spec)
+    seed, batch_size, budget = _numbers(seed, batch_size, budget)
+    _check_policy(long)
     adapter.check_state()
-    several = isinstance(inputs, list | Iterator)
-    raw = list(inputs) if several else [inputs]
-    items = [_item(adapter, one, goal, long) for one in raw]
-
-    def explain_items(some: Sequence[Text | Picture], report: Progress) -> list[Explanation]:
-        def work(indices: list[int]) -> list[Explanation]:
-            batch = adapter.encode_items([some[i] for i in indices], goal)
-            meter = Meter(len(batch), budget)
-            case = Case(
-                adapter, batch, goal, seed=seed, batch_size=batch_size, spec=spec, meter=meter
-            )
-            return _explain_case(case, spec, params)
-
-        return run_in_batches(some, work, batch_size, report, adapter.largest_batch)
-
-    def explain_texts(texts: list[str]) -> list[Explanation]:
-        return explain_items([_item(adapter, text, goal, "truncate") for text in texts], False)
-
-    fitting = [item for item in items if _fits(item, adapter.longest)]
-    found = iter(explain_items(fitting, progress))
-    explained = [
-        next(found)
-        if _fits(item, adapter.longest)
-        else explain_in_windows(cast(Text, item), cast(int, adapter.longest), explain_texts)
+    require(adapter, spec, METHODS)
+    engine = _Engine(adapter, spec, params, seed, batch_size, budget)
+    raw, several = gathered(inputs)
+    options = {"long": long} if adapter.kind == "text" else {}
+    items = each(raw, lambda one: adapter.read(one, goal, **options))
+    fitting = iter(engine.explain_items([i for i in items if engine.fits(i)], goal, progress))
+    found = [
+        next(fitting) if engine.fits(item) else engine.explain_long(cast(Text, item), goal)
         for item in items
     ]
-    return explained if several else explained[0]
+    return found if several else found[0]
 
 
-def _item(adapter: Adapter, raw: Any, target: Target, long: LongText) -> Text | Picture:
-    """What the input is, checked, before any work is done."""
-    options = {"long": long} if adapter.kind == "text" else {}
-    return adapter.encode([raw], target, **options).items[0]
+@dataclass(frozen=True)
+class _Engine:
+    """A model, a configured method, and how many inputs at a time."""
 
+    adapter: Adapter
+    spec: Method
+    params: Mapping[str, Any]
+    seed: int
+    batch_size: int
+    budget: int | None
 
-def _fits(item: Text | Picture, longest: int | None) -> bool:
-    return longest is None or len(item.segments) <= longest
+    def fits(self, item: Text | Picture) -> bool:
+        """Whether the model can read the input as a whole."""
+        longest = self.adapter.longest
+        return longest is None or len(item.segments) <= longest
 
+    def explain_items(
+        self, items: Sequence[Text | Picture], target: Target, progress: Progress = False
+    ) -> list[Explanation]:
+        """Explain in batches of alike inputs."""
 
-def _explain_case(case: Case, spec: Method, params: Mapping[str, Any]) -> list[Explanation]:
-    """Run the method on one batch and cut its answer into one explanation an input."""
-    batch = case.batch
-    began = time.perf_counter()
-    found = spec(case, **params)
-    attribution = found if isinstance(found, Attribution) else Attribution(found)
-    scores = _checked_scores(spec, case, attribution.scores)
-    case.value  # noqa: B018  # methods that never ran the unchanged input: do it now, inside the clock
-    seconds = (time.perf_counter() - began) / len(batch)
-    return [
-        _one(case, spec, params, attribution, scores, row, seconds) for row in range(len(batch))
-    ]
+        def work(indices: list[int]) -> list[Explanation]:
+            batch = self.adapter.batch([items[i] for i in indices], target)
+            return self._explain_batch(batch, target)
+
+        return run_in_batches(items, work, self.batch_size, progress, self.adapter.largest_batch)
+
+    def explain_long(self, text: Text, target: Target) -> Explanation:
+        """Explain a text that does not fit in windows."""
+
+        def explain_texts(texts: list[str], goal: Target) -> list[Explanation]:
+            read = [self.adapter.read(text, goal, long="truncate") for text in texts]
+            return self.explain_items(read, goal)
+
+        return explain_in_windows(text, cast(int, self.adapter.longest), target, explain_texts)
+
+    def _explain_batch(self, batch: Batch, target: Target) -> list[Explanation]:
+        """Run the method on one batch and cut its answer into one explanation an input."""
+        case = Case(
+            self.adapter,
+            batch,
+            target,
+            seed=self.seed,
+            batch_size=self.batch_size,
+            spec=self.spec,
+            meter=Meter(len(batch), self.budget),
+        )
+        began = time.perf_counter()
+        with precision.formulas(self.adapter.device):
+            found = self.spec(case, **self.params)
+            attribution = found if isinstance(found, Attribution) else Attribution(found)
+            scores = _checked_scores(self.spec, case, attribution.scores)
+            case.value  # noqa: B018  # decided here for methods that never ran the unchanged input
+        seconds = (time.perf_counter() - began) / len(batch)
+        return [
+            _one(case, self.spec, self.params, attribution, scores, row, seconds)
+            for row in range(len(batch))
+        ]
 
 
 def _checked_scores(spec: Method, case: Case, scores: Tensor) -> Tensor:
@@ -124,11 +148,12 @@ def _checked_scores(spec: Method, case: Case, scores: Tensor) -> Tensor:
     allowed: list[tuple[int, ...]] = [tuple(case.mask.shape)]
     if isinstance(case.batch.items[0], Picture):
         allowed.append((len(case.batch), *case.batch.items[0].view.shape[:2]))
-    if tuple(scores.shape) not in allowed:
+    shape = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
+    if shape not in allowed:
         raise ArgumentError(
             explain_error(
-                f"method {spec.name!r} returned scores of a shape that fits nothing",
-                got=tuple(scores.shape),
+                f"method {spec.name!r} returned scores that fit nothing",
+                got=shape,
                 expected=" or ".join(map(str, allowed)) + ": one score a token, or one a pixel",
             )
         )
@@ -167,7 +192,8 @@ def _one(
         method=spec.name,
         params=dict(params),
         signed=spec.signed,
-        target=case.target.describe(_unit(case)),
+        target=None if case.target.function is not None else case.target,
+        explains=case.target.describe(_unit(case)),
         label=_label(case, row),
         index=_index(case, row),
         unit=_unit(case),
@@ -175,7 +201,9 @@ def _one(
         prediction=_prediction(case, row),
         logits=_logits(case, row),
         provenance=_provenance(case, row, seconds),
-        extras={name: tensor[row].detach().cpu() for name, tensor in attribution.extras.items()},
+        extras={
+            name: tensor[row].detach().cpu().clone() for name, tensor in attribution.extras.items()
+        },
         notes=(*item.notes, *notes),
     )
 
@@ -226,7 +254,7 @@ def _provenance(case: Case, row: int, seconds: float) -> Provenance:
     return Provenance(
         model=adapter.name,
         weights=adapter.weights_hash(),
-        dtype=str(adapter.dtype).removeprefix("torch."),
+        dtype=_dtype(adapter),
         device=str(adapter.device),
         seed=case.seed,
         seconds=seconds,
@@ -237,36 +265,51 @@ def _provenance(case: Case, row: int, seconds: float) -> Provenance:
     )
 
 
+def _dtype(adapter: Adapter) -> str:
+    """The type of the weights, and that of autocast where the caller had it on."""
+    names = [adapter.dtype, precision.caller_autocast(adapter.device)]
+    return ", autocast ".join(str(n).removeprefix("torch.") for n in names if n is not None)
+
+
 @cache
 def _versions() -> dict[str, str]:
     names = ("pellucid", "torch", "transformers")
     return {name: version(name) for name in names} | {"python": platform.python_version()}
 
 
-def _check(seed: Any, batch_size: Any, budget: Any, long: Any) -> None:
-    """The engine's own arguments."""
-    for name, value, least in (
-        ("seed", seed, 0),
-        ("batch_size", batch_size, 1),
-        ("budget", budget, 1),
-    ):
-        if name == "budget" and value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ArgumentError(
-                explain_error(
-                    f"{name} is not a number that can be used",
-                    got=f"{name}={value!r}",
-                    expected=f"an integer of at least {least}",
-                    instead=f"{name}={max(least, 8) if name != 'seed' else 0}",
-                )
+def _numbers(seed: Any, batch_size: Any, budget: Any) -> tuple[int, int, int | None]:
+    """The engine's own numbers, whatever library's integers they are."""
+    return (
+        _integer("seed", seed, 0),
+        _integer("batch_size", batch_size, 1),
+        None if budget is None else _integer("budget", budget, 1),
+    )
+
+
+def _integer(name: str, value: Any, least: int) -> int:
+    try:
+        found = least - 1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        found = least - 1
+    if found < least:
+        raise ArgumentError(
+            explain_error(
+                f"{name} is not a number that can be used",
+                got=f"{name}={value!r}",
+                expected=f"an integer of at least {least}",
+                instead=f"{name}={max(least, 8) if name != 'seed' else 0}",
             )
-    if long not in ("refuse", "truncate", "windows"):
+        )
+    return found
+
+
+def _check_policy(long: Any) -> None:
+    if long not in get_args(LongText):
         raise ArgumentError(
             explain_error(
                 "unknown policy for long texts",
                 got=f"long={long!r}",
-                expected="'refuse', 'truncate' or 'windows'",
+                expected=" or ".join(map(repr, get_args(LongText))),
                 instead="long='truncate'",
             )
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from pellucid._errors import InputError, explain_error
 
@@ -21,7 +21,7 @@ Pixels = np.ndarray[tuple[int, int, int], np.dtype[np.uint8]]
 
 def read_image(raw: Any, channels: int = 3) -> tuple[Image.Image, tuple[str, ...]]:
     """An 8-bit image in grey (1 channel) or RGB (3), with notes on what had to be changed."""
-    image = _opened(raw)
+    image = ImageOps.exif_transpose(_opened(raw))
     _check_size(image)
     notes: list[str] = []
     if image.mode.startswith("I;16") or image.mode in ("I", "F"):
@@ -61,11 +61,15 @@ def _opened(raw: Any) -> Image.Image:
 
 
 def _from_file(path: Path) -> Image.Image:
-    if not path.is_file():
+    try:
+        there = path.is_file()
+    except (OSError, ValueError):  # a text, not a path
+        there = False
+    if not there:
         raise InputError(
             explain_error(
                 "there is no such image file",
-                got=str(path),
+                got=str(path)[:80],
                 expected="the path of an image",
                 instead="check the path; this model explains images, not texts",
             )
@@ -148,9 +152,15 @@ def _check_size(image: Image.Image) -> None:
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:
-    values = np.asarray(image, dtype=np.float64)
-    top = 255.0 if values.max() <= 255 else 65535.0
-    return Image.fromarray((values.clip(0, top) * (255.0 / top)).round().astype(np.uint8))
+    """16-bit and float images by their own range; other integers must fit one of the two."""
+    values = np.asarray(image)
+    if image.mode == "F":
+        return _from_array(values if values.max() <= 1 else values / 255)
+    if image.mode.startswith("I;16"):
+        return _from_array(values.astype(np.uint16))
+    if values.min() < 0 or values.max() > 65535:
+        return _from_array(values)  # which says what it expects
+    return _from_array(values.astype(np.uint8 if values.max() <= 255 else np.uint16))
 
 
 def _flattened(image: Image.Image, notes: list[str]) -> Image.Image:

@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -17,10 +17,11 @@ from pellucid._needs import require
 from pellucid._results import Explanation
 from pellucid._spec import Better, Metric, bound_parameters
 from pellucid._target import Target
-from pellucid._types import Measured
+from pellucid._types import Batch, Measured
 from pellucid.adapters import as_adapter
 from pellucid.adapters.base import Adapter
 from pellucid.metrics import METRICS
+from pellucid.record import precision
 
 
 @dataclass(frozen=True)
@@ -60,19 +61,19 @@ def measure(
     adapter = as_adapter(model)
     spec = _as_metric(metric)
     params = bound_parameters(spec, params)
-    require(adapter, spec)
+    require(adapter, spec, METRICS)
     adapter.check_state()
     several = not isinstance(explanations, Explanation)
     found = list(explanations) if isinstance(explanations, Sequence) else [explanations]
     for explanation in found:
         check_measurable(explanation, adapter)
-    groups: dict[int, list[int]] = defaultdict(list)
+    groups: dict[Target, list[int]] = defaultdict(list)
     for position, explanation in enumerate(found):
-        groups[_measured_class(explanation, target, adapter)].append(position)
+        groups[_measured_target(explanation, target, adapter)].append(position)
     results: dict[int, Measurement] = {}
-    for index, positions in groups.items():
+    for goal, positions in groups.items():
         group = [found[position] for position in positions]
-        measured = _measure_class(adapter, group, spec, params, index, seed, batch_size)
+        measured = _measure_class(adapter, group, spec, params, goal, seed, batch_size)
         results |= dict(zip(positions, measured, strict=True))
     ordered = [results[position] for position in range(len(found))]
     return ordered if several else ordered[0]
@@ -83,29 +84,30 @@ def _measure_class(
     explanations: list[Explanation],
     spec: Metric,
     params: Mapping[str, Any],
-    index: int,
+    target: Target,
     seed: int,
     batch_size: int,
 ) -> list[Measurement]:
     """Measure explanations by the probability of one class."""
-    target = Target.probability(index)
 
     def work(chosen: list[int]) -> list[Measurement]:
         some = [explanations[i] for i in chosen]
-        batch = adapter.encode_items([one.item for one in some], target)
+        batch = adapter.batch([one.item for one in some], target)
+        _check_tokens(some, batch)
         meter = Meter(len(batch))
         case = Case(
             adapter, batch, target, seed=seed, batch_size=batch_size, spec=spec, meter=meter
         )
-        measured: Measured = spec(case, some, **params)
-        return [_one(case, spec, params, measured, row, index) for row in range(len(some))]
+        with precision.formulas(adapter.device):
+            measured: Measured = spec(case, some, **params)
+        return [_one(case, spec, params, measured, row) for row in range(len(some))]
 
     items = [explanation.item for explanation in explanations]
     return run_in_batches(items, work, batch_size, False, adapter.largest_batch)
 
 
 def _one(
-    case: Case, spec: Metric, params: Mapping[str, Any], measured: Measured, row: int, index: int
+    case: Case, spec: Metric, params: Mapping[str, Any], measured: Measured, row: int
 ) -> Measurement:
     value = measured.values[row]
     if value is not None and not math.isfinite(value):
@@ -115,7 +117,7 @@ def _one(
         value=value,
         better=spec.better,
         params=dict(params),
-        label=case.adapter.label_name(index),
+        label=case.adapter.label_name(cast(int, case.target.label)),
         evaluations=int(case.meter.forwards[row]),
         curve=tuple(measured.curves[row].tolist()) if measured.curves else (),
         ties=measured.ties[row] if measured.ties else 0.0,
@@ -131,20 +133,34 @@ def _as_metric(metric: str | Metric) -> Metric:
     return METRICS[metric]
 
 
-def _measured_class(explanation: Explanation, target: int | str | None, adapter: Adapter) -> int:
-    """The class whose probability is read."""
-    if target is not None:
-        return adapter.class_index(target)
-    if explanation.index is None:
+def _measured_target(explanation: Explanation, asked: int | str | None, adapter: Adapter) -> Target:
+    """The probability that is read: of the class asked for, or of the one that was explained."""
+    index = explanation.index if asked is None else adapter.class_index(asked)
+    if index is None:
         raise ArgumentError(
             explain_error(
                 "this explanation is not about a class, so no class's probability can be read",
-                got=f"an explanation of the {explanation.target}",
+                got=f"an explanation of the {explanation.explains}",
                 expected="an explanation of a class, or target=",
                 instead=f"target={adapter.labels[0] if adapter.labels else 0!r}",
             )
         )
-    return explanation.index
+    mask = explanation.target.mask if explanation.target is not None else 0
+    return Target(label=index, quantity="probability", mask=mask)
+
+
+def _check_tokens(explanations: Sequence[Explanation], batch: Batch) -> None:
+    """The scores belong to the tokens that this model reads, one by one."""
+    for explanation, item in zip(explanations, batch.items, strict=True):
+        if explanation.segments != item.segments:
+            raise ArgumentError(
+                explain_error(
+                    "the scores are not about the tokens that this model reads",
+                    got=f"{len(explanation.segments)} scored, {len(item.segments)} read",
+                    expected="an explanation of this model, of an input that it read whole",
+                    instead="explain the input again with this model (windows cannot be measured)",
+                )
+            )
 
 
 def check_measurable(explanation: Any, adapter: Adapter) -> None:
@@ -163,6 +179,16 @@ def check_measurable(explanation: Any, adapter: Adapter) -> None:
                 "the explanation and the model do not fit",
                 got=f"an explanation of {explanation.kind}",
                 expected=f"{adapter.kind}, which is what {adapter.name} reads",
+            )
+        )
+    if explanation.provenance.weights != adapter.weights_hash():
+        raise ArgumentError(
+            explain_error(
+                "this explanation is of another model",
+                got=f"{explanation.provenance.model}, weights "
+                f"{explanation.provenance.weights[:12]}",
+                expected=f"{adapter.name}, weights {adapter.weights_hash()[:12]}",
+                instead="measure it with the model that it explains",
             )
         )
     if not torch.isfinite(explanation.scores).all():

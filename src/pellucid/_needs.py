@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from pellucid._errors import UnsupportedCombination
@@ -37,17 +37,6 @@ MEANING: dict[Needs, str] = {
     Needs.TOKEN_DROP: "leaving tokens out of the input",
 }
 
-REMEDY: dict[Needs, str] = {
-    Needs.GRADIENTS: "method='random' and the perturbation methods need predictions only",
-    Needs.STREAM: "method='gradient_x_input' needs gradients of the input only",
-    Needs.ATTENTION: "method='gradient_x_input' needs no attention maps",
-    Needs.VALUES: "method='rollout' needs attention probabilities only",
-    Needs.BRANCHES: "method='rollout' needs attention probabilities only",
-    Needs.READOUT: "method='gradient_x_input' needs no read-out token",
-    Needs.TOKENS: "method='gradient_x_input' scores pixels",
-    Needs.TOKEN_DROP: "method='gradient_x_input' leaves every token in place",
-}
-
 
 class Spec(Protocol):
     """What `require` reads of a method's or metric's declaration."""
@@ -75,13 +64,15 @@ def obstacle(adapter: Adapter, spec: Spec) -> str:
     return "; ".join(f"{MEANING[flag]}: {adapter.missing(flag)}" for flag in flags(missing))
 
 
-def require(adapter: Adapter, spec: Spec) -> None:
-    """Raise the one clear error if the model does not offer all that the declaration asks for."""
+def require(adapter: Adapter, spec: Spec, table: Mapping[str, Spec]) -> None:
+    """Raise the one clear error if the model does not offer all that the declaration asks for.
+
+    `table` holds the others of its kind, of which those that do fit are named.
+    """
     reason = obstacle(adapter, spec)
     if not reason:
         return
-    missing = spec.needs & ~adapter.offers
-    remedy = [REMEDY[flag] for flag in flags(missing)][:1]
+    fitting = [name for name, other in table.items() if not obstacle(adapter, other)]
     needed = ", ".join(MEANING[flag] for flag in flags(spec.needs)) or "predictions"
     raise UnsupportedCombination(
         "\n".join(
@@ -89,8 +80,10 @@ def require(adapter: Adapter, spec: Spec) -> None:
                 f"{spec.role} {spec.name!r} cannot run on this model ({adapter.name}).",
                 f"  needs:    {needed}",
                 f"  missing:  {reason}",
-                *(f"  instead:  {line}" for line in remedy),
-                f"  see:      pellucid.list_{spec.role}s(model) shows what fits this model",
+                f"  instead:  {' or '.join(f'{spec.role}={name!r}' for name in fitting[:3])}"
+                if fitting
+                else f"  instead:  another model; no {spec.role} runs on this one",
+                f"  see:      pellucid.list_{spec.role}s(model) shows what fits, and why not",
             ]
         )
     )

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from pellucid._batches import in_pieces
 from pellucid._case import Case
 from pellucid._types import Batch
 
@@ -30,6 +31,12 @@ def evaluate_versions(
     """
     jobs = torch.arange(len(rows)) if lengths is None else lengths.argsort(stable=True)
     values = torch.empty(len(rows), dtype=torch.float64)
-    for chunk in jobs.split(case.batch_size):
-        values[chunk] = case.score_of(make(chunk), rows[chunk]).cpu()
+    batches = [chunk.tolist() for chunk in jobs.split(case.batch_size)]
+
+    def work(indices: list[int]) -> Tensor:
+        chunk = torch.tensor(indices)
+        return case.score_of(make(chunk), rows[chunk]).cpu()
+
+    for indices, found in in_pieces(batches, work):
+        values[indices] = found
     return values

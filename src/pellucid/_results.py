@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pellucid._errors import ArgumentError, explain_error
+from pellucid._target import Target
 from pellucid._types import Picture, Segment, Text
 from pellucid._words import group_by_word
 
@@ -48,7 +49,7 @@ class Word:
     part: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Explanation:
     """One method's scores for one input of one model.
 
@@ -62,7 +63,8 @@ class Explanation:
     method: str
     params: Mapping[str, Any]
     signed: bool
-    target: str  # in words
+    target: Target | None  # what was asked for; None for a function, which no file can hold
+    explains: str  # the same in words
     label: str  # the class, token or value that was explained
     index: int | None  # its number, where it is one class or token
     unit: Unit  # what the label names

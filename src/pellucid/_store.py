@@ -27,6 +27,7 @@ from torch import Tensor
 from pellucid._errors import PellucidError, StoreError, explain_error
 from pellucid._images import read_image
 from pellucid._results import Explanation, Provenance, Unit
+from pellucid._target import QUANTITIES, Target
 from pellucid._types import Picture, Role, Segment, Text
 
 FORMAT = 1
@@ -76,7 +77,8 @@ def summary(explanation: Explanation) -> dict[str, Any]:
         "method": explanation.method,
         "params": _plain(explanation.params),
         "signed": explanation.signed,
-        "target": explanation.target,
+        "target": None if explanation.target is None else _target_fields(explanation.target),
+        "explains": explanation.explains,
         "label": explanation.label,
         "index": explanation.index,
         "unit": explanation.unit,
@@ -130,6 +132,11 @@ def _as_png(picture: Picture) -> Tensor:
     return torch.frombuffer(bytearray(buffer.getvalue()), dtype=torch.uint8)
 
 
+def _target_fields(target: Target) -> dict[str, Any]:
+    names = ("label", "quantity", "against", "text", "mask")
+    return {name: getattr(target, name) for name in names}
+
+
 def _plain(value: Any) -> Any:
     """A parameter as JSON has it; what JSON has no word for becomes its printed form."""
     if value is None or isinstance(value, bool | int | str):
@@ -168,7 +175,8 @@ def _rebuilt(document: Any, tensors: Mapping[str, Tensor]) -> Explanation:
         method=_string(document["method"]),
         params=dict(document["params"]),
         signed=bool(document["signed"]),
-        target=_string(document["target"]),
+        target=None if document["target"] is None else _target(document["target"]),
+        explains=_string(document["explains"]),
         label=_string(document["label"]),
         index=None if document["index"] is None else int(document["index"]),
         unit=_one_of(_UNITS, document["unit"]),
@@ -221,6 +229,21 @@ def _provenance(found: Any) -> Provenance:
         backwards=int(found["backwards"]),
         versions={_string(k): _string(v) for k, v in found["versions"].items()},
         created=_string(found["created"]),
+    )
+
+
+def _target(found: Any) -> Target:
+    label, against = found["label"], found["against"]
+    if not all(name is None or isinstance(name, int | str) for name in (label, against)):
+        raise ValueError("a label is a name or a number")
+    return Target.parse(
+        Target(
+            label=label,
+            quantity=None if found["quantity"] is None else _one_of(QUANTITIES, found["quantity"]),
+            against=against,
+            text=None if found["text"] is None else _string(found["text"]),
+            mask=int(found["mask"]),
+        )
     )
 
 

@@ -7,6 +7,7 @@ because the derivative of a softmax loses its digits where a model is nearly cer
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -92,7 +93,9 @@ class Target:
             return target
         if target is None:
             return cls.predicted()
-        if isinstance(target, bool) or not (isinstance(target, int | str) or callable(target)):
+        if not isinstance(target, bool | str) and hasattr(target, "__index__"):
+            return cls(label=operator.index(target))  # whatever library's integer it is
+        if not (isinstance(target, str) or callable(target)):
             raise ArgumentError(
                 explain_error(
                     "this cannot be explained",
@@ -142,7 +145,7 @@ class Target:
             )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Objective:
     """A target with its class decided for every input of a batch."""
 

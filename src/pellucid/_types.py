@@ -32,16 +32,21 @@ class Segment:
     box: tuple[int, int, int, int] | None = None  # top, left, bottom, right pixels of the view
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Text:
-    """One text, or a pair of them, with the tokens that the model reads."""
+    """One text, or a pair of them, with the tokens that the model reads.
+
+    `rows` are the integers that the tokenizer made of it (input_ids and whatever runs beside them);
+    a text that was read from a file, or that a black box cuts, has none.
+    """
 
     parts: tuple[str, ...]
     segments: tuple[Segment, ...]
     notes: tuple[str, ...] = ()
+    rows: Mapping[str, tuple[int, ...]] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Picture:
     """One image as the model sees it: after resizing and cropping, before normalisation."""
 
@@ -51,7 +56,7 @@ class Picture:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Batch:
     """Several encoded inputs, padded to one length on the device of the model."""
 
@@ -89,7 +94,7 @@ class Batch:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Attribution:
     """What a method returns when it has more to say than its scores.
 
@@ -102,7 +107,7 @@ class Attribution:
     notes: Sequence[Sequence[str]] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Measured:
     """What a metric returns: one entry an explanation in every field that is given.
 

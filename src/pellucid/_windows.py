@@ -10,32 +10,55 @@ import torch
 
 from pellucid._errors import InputError, explain_error
 from pellucid._results import Explanation
+from pellucid._target import Target
 from pellucid._types import Segment, Text
 from pellucid._words import group_by_word
 
-OVERLAP = 0.25
+OVERLAP = 0.25  # of a window that the next one repeats
+
+ExplainTexts = Callable[[list[str], Target], list[Explanation]]
+
+
+def explain_in_windows(
+    text: Text, longest: int, target: Target, explain_texts: ExplainTexts
+) -> Explanation:
+    """Explain every window of at most `longest` tokens by itself, all for one class, then merge.
+
+    Where no class is asked for, it is the one with the largest mean logit over the windows.
+    """
+    if len(text.parts) > 1 or target.text is not None:
+        raise InputError(
+            explain_error(
+                "only a single text is read in windows",
+                got=f"a pair, or a text with a continuation, of {len(text.segments)} tokens",
+                expected="one text, or inputs that fit",
+                instead="long='truncate'",
+            )
+        )
+    added = sum(segment.role != "content" for segment in text.segments)
+    spans = window_spans(text, longest - added)
+    source = text.parts[0]
+    windows = [source[start:end] for start, end in spans]
+    parts = explain_texts(windows, target)
+    if len({part.index for part in parts}) > 1:
+        mean = torch.stack([part.logits for part in parts]).mean(dim=0)
+        parts = explain_texts(windows, replace(target, label=int(mean.argmax())))
+    return merged(text, spans, parts)
 
 
 def window_spans(text: Text, room: int, overlap: float = OVERLAP) -> list[tuple[int, int]]:
     """Character spans of windows of whole words, of at most `room` tokens each."""
     spans = [s.span for s in text.segments if s.role == "content" and s.span is not None]
     words = group_by_word(text.parts[0], spans)
+    sizes = [len(word) for word in words]
     windows: list[tuple[int, int]] = []
     first = 0
-    while first < len(words):
-        last, tokens = first, 0
-        while last < len(words) and (last == first or tokens + len(words[last]) <= room):
-            tokens += len(words[last])
-            last += 1
+    while True:
+        last = _fill(sizes, first, room)
         windows.append((spans[words[first][0]][0], spans[words[last - 1][-1]][1]))
         if last == len(words):
-            break
-        shared = 0
-        first, previous = last, first
-        while first - 1 > previous and shared + len(words[first - 1]) <= overlap * room:
-            first -= 1
-            shared += len(words[first])
-    return windows
+            return windows
+        first = max(first + 1, _step_back(sizes, last, overlap * room))
 
 
 def merged(
@@ -47,38 +70,43 @@ def merged(
         for word in part.words():
             scores[word.span[0] + offset, word.span[1] + offset].append(word.score)
     ordered = sorted(scores)
-    source = text.parts[0]
-    segments = tuple(Segment(source[a:b], span=(a, b)) for a, b in ordered)
+    source, first, count = text.parts[0], parts[0], len(parts)
     labels = {label for part in parts for label in part.prediction}
-    mean = 1 / len(parts)
-    note = f"{len(parts)} overlapping windows of the text, merged by words"
+    notes = dict.fromkeys(note for part in parts for note in part.notes)
     return replace(
-        parts[0],
+        first,
         scores=torch.tensor([sum(scores[s]) / len(scores[s]) for s in ordered]),
-        item=Text(text.parts, segments),
-        value=sum(part.value for part in parts) * mean,
+        item=Text(text.parts, tuple(Segment(source[a:b], span=(a, b)) for a, b in ordered)),
+        value=sum(part.value for part in parts) / count,
         prediction={
-            label: sum(part.prediction.get(label, 0.0) for part in parts) * mean for label in labels
+            label: sum(part.prediction.get(label, 0.0) for part in parts) / count
+            for label in sorted(labels)
         },
         logits=torch.stack([part.logits for part in parts]).mean(dim=0),
-        notes=(*parts[0].notes, note),
+        extras={},
+        notes=(*notes, f"{count} overlapping windows of the text, merged by words"),
+        provenance=replace(
+            first.provenance,
+            seconds=sum(part.provenance.seconds for part in parts),
+            forwards=sum(part.provenance.forwards for part in parts),
+            backwards=sum(part.provenance.backwards for part in parts),
+        ),
     )
 
 
-def explain_in_windows(
-    text: Text, longest: int, explain_texts: Callable[[list[str]], list[Explanation]]
-) -> Explanation:
-    """Explain every window of at most `longest` tokens by itself, then merge."""
-    if len(text.parts) > 1:
-        raise InputError(
-            explain_error(
-                "a pair of texts cannot be read in windows",
-                got=f"a pair of {len(text.segments)} tokens",
-                expected="one text, or a pair that fits",
-                instead="long='truncate'",
-            )
-        )
-    added = sum(segment.role != "content" for segment in text.segments)
-    spans = window_spans(text, longest - added)
-    source = text.parts[0]
-    return merged(text, spans, explain_texts([source[a:b] for a, b in spans]))
+def _fill(sizes: Sequence[int], first: int, room: int) -> int:
+    """Where a window that begins at a word ends: as many words as fit, at least one."""
+    last, tokens = first + 1, sizes[first]
+    while last < len(sizes) and tokens + sizes[last] <= room:
+        tokens += sizes[last]
+        last += 1
+    return last
+
+
+def _step_back(sizes: Sequence[int], last: int, shared: float) -> int:
+    """Where the next window begins: a few words before this one ends."""
+    first = last
+    while first > 0 and sizes[first - 1] <= shared:
+        first -= 1
+        shared -= sizes[first]
+    return first

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from torch import nn
 
 from pellucid._errors import ArgumentError, ModelError, explain_error
-from pellucid.adapters.base import Adapter, Kind
-from pellucid.adapters.blackbox import BlackBox, Split
+from pellucid.adapters.base import Adapter, Kind, Task
+from pellucid.adapters.blackbox import BlackBox, Scores, Split
 from pellucid.adapters.huggingface import from_huggingface, is_huggingface, load
 from pellucid.adapters.module import from_module
 from pellucid.adapters.timm import from_timm, is_timm
@@ -23,6 +24,7 @@ def adapt(
     processor: Any = None,
     *,
     labels: Sequence[str] | None = None,
+    task: Task = "classification",
     name: str | None = None,
     blocks: nn.ModuleList | nn.Sequential | None = None,
     word_embedding: nn.Module | None = None,
@@ -36,17 +38,38 @@ def adapt(
     `transformers.pipeline`; `processor` is its tokenizer or image processor (timm: optional; a
     plain module on images: `pellucid.Resize`); `labels` name the classes where nothing else does.
 
-    Other arguments, for plain modules whose structure is not found by itself: `blocks`, the list of
+    Other arguments, for modules whose structure is not found by itself: `blocks`, the list of
     Transformer blocks; `word_embedding`, the table that turns ids into vectors; `prefix` and
     `grid`, the number of tokens before the patches and the rows and columns of patches; `call`, a
-    function of the module and the encoded inputs that runs it.
+    function of the module and the encoded inputs that runs it; `task`, of a plain module:
+    "classification", "multilabel" or "regression".
     """
     if isinstance(module, Adapter):
         return module
     inner = getattr(module, "model", None)
     if not isinstance(module, nn.Module) and isinstance(inner, nn.Module):  # a pipeline
         processor = processor or getattr(module, "image_processor", None) or module.tokenizer
-        return adapt(inner, processor, labels=labels, name=name)
+        module = inner
+    _check_module(module)
+    hints = Hints(tuple(blocks) if blocks is not None else None, word_embedding, prefix, grid)
+    common: dict[str, Any] = {"labels": labels, "name": name, "call": call, "hints": hints}
+    if is_huggingface(module):
+        return from_huggingface(module, processor, **common)
+    if is_timm(module):
+        return from_timm(module, processor, **common)
+    return from_module(module, processor, task=task, **common)
+
+
+def _check_module(module: Any) -> None:
+    if isinstance(module, nn.DataParallel | nn.parallel.DistributedDataParallel):
+        raise ModelError(
+            explain_error(
+                "a model that is spread over devices for training is wrapped",
+                got=type(module).__name__,
+                expected="the model inside",
+                instead="pellucid.adapt(model.module, processor)",
+            )
+        )
     if not isinstance(module, nn.Module):
         raise ModelError(
             explain_error(
@@ -58,13 +81,6 @@ def adapt(
                 else "pellucid.blackbox(function, kind='text', labels=[...])",
             )
         )
-    hints = Hints(tuple(blocks) if blocks is not None else None, word_embedding, prefix, grid)
-    if is_huggingface(module):
-        return from_huggingface(module, processor, name=name, hints=hints)
-    if is_timm(module):
-        named = tuple(labels) if labels is not None else None
-        return from_timm(module, processor, labels=named, name=name, hints=hints)
-    return from_module(module, processor, labels=labels, name=name, call=call, hints=hints)
 
 
 def blackbox(
@@ -72,15 +88,18 @@ def blackbox(
     *,
     kind: Kind,
     labels: Sequence[str],
+    scores: Scores | None = None,
     split: Split | int | None = None,
     size: tuple[int, int] | None = None,
     name: str | None = None,
 ) -> BlackBox:
     """Anything that maps a list of texts or images to scores, one row an input, one a label.
 
-    The scores are logits or log-probabilities. Images arrive as uint8 arrays (height, width, 3) of
-    the given `size`. `split` says what can be left out: for texts a function that returns the
-    pieces (words by default), for images the side of a square patch in pixels.
+    `scores` says what the function returns: "logits" (log-probabilities are logits too) or
+    "probabilities"; it must be said where the numbers look like probabilities. Images arrive as
+    uint8 arrays (height, width, 3) of the given `size`. `split` says what can be left out: for
+    texts a function that returns the pieces (words by default), for images the side of a square
+    patch in pixels.
     """
     if not callable(function):
         raise ArgumentError(explain_error("a black box is a function", got=type(function).__name__))
@@ -88,9 +107,18 @@ def blackbox(
         raise ArgumentError(
             explain_error("unknown kind", got=f"kind={kind!r}", expected="'text' or 'image'")
         )
-    return BlackBox(function, kind, labels, split=split, size=size, name=name)
+    return BlackBox(function, kind, labels, scores=scores, split=split, size=size, name=name)
+
+
+_adapted: WeakKeyDictionary[Any, Adapter] = WeakKeyDictionary()  # so that a probe runs once
 
 
 def as_adapter(model: Any) -> Adapter:
-    """What `explain` accepts as a model."""
-    return adapt(model)
+    """What `explain` accepts as a model; a pipeline is adapted at its first use."""
+    if isinstance(model, Adapter):
+        return model
+    found = _adapted.get(model) if getattr(model, "__weakref__", model) is not model else None
+    if found is None:
+        found = adapt(model)
+        _adapted[model] = found
+    return found

@@ -9,10 +9,10 @@ What cannot be established is not offered, and the reason is kept for the error 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -99,8 +99,9 @@ class Observation:
     attention: list[Attention] = field(default_factory=list)
     active: list[frozenset[tuple[str, int]]] = field(default_factory=list)  # a set each attention
     stream: dict[str, Tensor] = field(default_factory=dict)
-    grids: list[tuple[nn.Module, tuple[int, int]]] = field(default_factory=list)
     normed: list[tuple[nn.Module, Tensor]] = field(default_factory=list)
+    sources: list[Tensor] = field(default_factory=list)  # leaves put at the input
+    returned: list[tuple[nn.Module, Tensor]] = field(default_factory=list)  # by any module
     logits: Tensor | None = None
 
 
@@ -129,6 +130,7 @@ def find_blocks(module: nn.Module, forward: Forward, probe: Batch) -> tuple[nn.M
     )
 
 
+@torch.inference_mode(False)
 @torch.enable_grad()
 def examine(
     module: nn.Module,
@@ -144,8 +146,8 @@ def examine(
     found = blocks if blocks is not None else find_blocks(module, forward, probe)
     anatomy.blocks = () if isinstance(found, str) else found
     reads_text = isinstance(probe.items[0], Text)
-    seen, source = _observe(module, anatomy, forward, probe, input_place)
-    anatomy.grant(Needs.GRADIENTS, _gradient_problem(seen, source))
+    seen = _observe(module, anatomy, forward, probe, input_place)
+    anatomy.grant(Needs.GRADIENTS, _gradient_problem(seen))
     if not anatomy.grant(Needs.STREAM, _stream_problem(found, seen, probe)):
         reason = anatomy.missing[Needs.STREAM]
         for flag in (Needs.ATTENTION, Needs.VALUES, Needs.BRANCHES, Needs.READOUT):
@@ -171,20 +173,16 @@ def _observe(
     forward: Forward,
     probe: Batch,
     input_place: Place | None,
-) -> tuple[Observation, Tensor | None]:
+) -> Observation:
     """Run the probe with its graph, from a leaf put at the input."""
     seen = Observation()
-    sources: list[Tensor] = []
 
     def root(tensor: Tensor) -> Tensor:
-        sources.append(tensor.detach().requires_grad_())
-        return sources[-1]
+        seen.sources.append(tensor.detach().requires_grad_())
+        return seen.sources[-1]
 
-    def patchified(child: nn.Module) -> Callable[[Tensor], None]:
-        return lambda out: seen.grids.append((child, (out.shape[-2], out.shape[-1])))
-
-    def normed(child: nn.Module) -> Callable[[Tensor], None]:
-        return lambda tensor: seen.normed.append((child, tensor))
+    def kept(store: list[Any], child: nn.Module) -> Callable[[Tensor], None]:
+        return lambda tensor: store.append((child, tensor))
 
     with ExitStack() as stack:
         if input_place is not None:
@@ -193,15 +191,14 @@ def _observe(
             name, pixels = next(iter(probe.inputs.items()))
             probe = Batch({**probe.inputs, name: root(pixels)}, probe.items, probe.mask)
         for child in module.modules():
-            if isinstance(child, nn.Conv2d) and child.kernel_size == child.stride != (1, 1):
-                stack.enter_context(edited(Place(child, "output"), patchified(child)))
-            elif _is_norm(child):
-                stack.enter_context(edited(Place(child, "input"), normed(child)))
+            stack.enter_context(edited(Place(child, "output"), kept(seen.returned, child)))
+            if _is_norm(child):
+                stack.enter_context(edited(Place(child, "input"), kept(seen.normed, child)))
         if anatomy.blocks:
             seen.stream = stack.enter_context(recorded(anatomy.stream()))
         stack.enter_context(AttentionWatch(seen.attention.append))
         seen.logits = forward(probe)
-    return seen, sources[-1] if sources else None
+    return seen
 
 
 @contextmanager
@@ -230,13 +227,15 @@ def _active_elements(lists: Mapping[str, nn.Module]) -> Iterator[set[tuple[str, 
 # ---- what it showed, one question each; the answer is a problem in words, or None ----------------
 
 
-def _gradient_problem(seen: Observation, source: Tensor | None) -> str | None:
+def _gradient_problem(seen: Observation) -> str | None:
     assert seen.logits is not None
-    if source is None:
-        return "its input is not a tensor of numbers that can be varied"
+    if not seen.sources:
+        return "its word table was not seen to run"
+    if len(seen.sources) > 1:
+        return "its word table is read more than once, so no single input can be varied"
     if seen.logits.requires_grad:
         (found,) = torch.autograd.grad(
-            seen.logits.sum(), source, retain_graph=True, allow_unused=True
+            seen.logits.sum(), seen.sources[0], retain_graph=True, allow_unused=True
         )
         if found is not None:
             return None
@@ -280,34 +279,51 @@ def _values_problem(anatomy: Anatomy, seen: Observation) -> str | None:
 
 def _find_middles(anatomy: Anatomy, seen: Observation) -> str | None:
     """The two normalisations of each block, between which the attention branch is added."""
-    width = seen.stream["0"].shape
     middles: list[tuple[Place | None, Place]] = []
     styles = set()
     for index, block in enumerate(anatomy.blocks):
+        entering, leaving = seen.stream[str(index)], seen.stream[str(index + 1)]
         inside = set(block.modules())
-        norms = [(m, x) for m, x in seen.normed if m in inside and x.shape == width]
-        entering = seen.stream[str(index)]
-        first_is_input = bool(norms) and torch.equal(norms[0][1], entering)
-        if len(norms) == 1 and not first_is_input:  # its first normalisation is the embedding's
-            middles.append((None, Place(norms[0][0], "input")))
-            continue
-        if len(norms) != 2:
+        norms = [(m, x) for m, x in seen.normed if m in inside and x.shape == entering.shape]
+        outputs = [(m, y) for m, y in seen.returned if m in inside and y.shape == entering.shape]
+        if not 1 <= len(norms) <= 2:
             return f"a block has {len(norms)} normalisations of its stream where two are known"
-        styles.add(first_is_input)
-        middles.append((Place(norms[0][0], "input"), Place(norms[1][0], "input")))
+        second, before_mlp = norms[-1]
+        first = norms[0][0] if len(norms) == 2 else None
+        pre = first is None or torch.equal(norms[0][1], entering)
+        if pre:  # x + attention -> norm -> MLP
+            branch, rest = before_mlp - entering, leaving - before_mlp
+        else:  # norm(x + attention), then norm(that + MLP), which leaves the block
+            between = next(y for m, y in outputs if m is first)
+            branch, rest = norms[0][1] - entering, before_mlp - between
+            if not any(m is second and torch.equal(y, leaving) for m, y in outputs):
+                return "what leaves a block is not what its last normalisation returns"
+        if not (_is_returned(branch, outputs) and _is_returned(rest, outputs)):
+            return "what a block adds to its stream is returned by none of its parts"
+        styles.add(pre)
+        middles.append((None if first is None else Place(first, "input"), Place(second, "input")))
     if len(styles) > 1:
         return "some of its blocks normalise before a branch and some after"
-    anatomy.middles = tuple(middles)
-    anatomy.pre_norm = styles != {False}
+    anatomy.middles, anatomy.pre_norm = tuple(middles), styles == {True}
     return None
+
+
+def _is_returned(branch: Tensor, outputs: Sequence[tuple[nn.Module, Tensor]]) -> bool:
+    """Whether a difference of the stream is, but for rounding, what some module returned."""
+    size = branch.abs().max()
+    tolerance = 1e-3 if branch.dtype in (torch.float32, torch.float64) else 5e-2
+    return bool(size > 0) and any(
+        bool((branch - output).abs().max() <= tolerance * size) for _, output in outputs
+    )
 
 
 def _find_patches(anatomy: Anatomy, seen: Observation, prefix: int | None) -> str | None:
     """The number of tokens before the patches, checked by the one patch that was changed."""
     stream = seen.stream["0"].detach()
-    if seen.grids:
-        anatomy.patchify, (rows, columns) = seen.grids[0]
-        patches = rows * columns
+    convolutions = [(m, y) for m, y in seen.returned if _is_patchify(m)]
+    if convolutions:
+        anatomy.patchify, patch_grid = convolutions[0]
+        patches = patch_grid.shape[-2] * patch_grid.shape[-1]
         anatomy.prefix = stream.shape[1] - patches
     elif prefix is not None:
         anatomy.prefix, patches = prefix, stream.shape[1] - prefix
@@ -370,6 +386,11 @@ def read_tokens(scores: Tensor, final: Tensor) -> Tensor:
     weights = torch.linspace(0.5, 1.5, scores.shape[-1], device=scores.device, dtype=scores.dtype)
     (gradient,) = torch.autograd.grad((scores * weights).sum(), final, retain_graph=True)
     return (gradient != 0).any(dim=-1)
+
+
+def _is_patchify(module: nn.Module) -> bool:
+    """A convolution that cuts an image into patches: its stride is its kernel."""
+    return isinstance(module, nn.Conv2d) and module.kernel_size == module.stride != (1, 1)
 
 
 def _is_norm(module: nn.Module) -> bool:

@@ -59,12 +59,16 @@ class Adapter(ABC):
         """The floating-point type that the model computes in."""
 
     @abstractmethod
-    def encode(self, raw: Sequence[Any], target: Target, **options: Any) -> Batch:
-        """Texts or images as a batch; `options` are those of the reader (``long=``)."""
+    def read(self, raw: Any, target: Target, **options: Any) -> Text | Picture:
+        """One text or image, checked and cut into tokens; `options` are the reader's (`long=`)."""
 
     @abstractmethod
-    def encode_items(self, items: Sequence[Text | Picture], target: Target) -> Batch:
-        """The batch of inputs that an explanation kept, exactly as they were."""
+    def batch(self, items: Sequence[Text | Picture], target: Target) -> Batch:
+        """The tensors that the model reads, for inputs as `read` or an explanation has them."""
+
+    def encode(self, raw: Sequence[Any], target: Target, **options: Any) -> Batch:
+        """Several texts or images as one batch."""
+        return self.batch([self.read(one, target, **options) for one in raw], target)
 
     @abstractmethod
     def output(self, batch: Batch) -> Any:
@@ -93,16 +97,18 @@ class Adapter(ABC):
     def class_index(self, name: int | str, argument: str = "target") -> int:
         """The number of a class given by name or number."""
         if isinstance(name, int):
-            if not 0 <= name < len(self.labels):
-                raise ArgumentError(
-                    explain_error(
-                        "this model has no such class",
-                        got=f"{argument}={name}",
-                        expected=f"a number from 0 to {len(self.labels) - 1}",
-                        instead=f"{argument}={self.labels[0]!r}",
-                    )
-                )
+            _check_index(name, len(self.labels))
             return name
+        if self.labels.count(name) > 1:
+            numbers = [i for i, label in enumerate(self.labels) if label == name]
+            raise ArgumentError(
+                explain_error(
+                    "several classes of this model have this name",
+                    got=f"{argument}={name!r}, which is each of {numbers}",
+                    expected="one class",
+                    instead=f"{argument}={numbers[0]}",
+                )
+            )
         if name not in self.labels:
             raise ArgumentError(
                 unknown_name(f"class in {argument}:", name, self.labels, write=argument + "={!r}")
@@ -113,35 +119,62 @@ class Adapter(ABC):
         """Bind a target to a batch; the predicted class is decided here, once, on this output."""
         if target.function is not None:
             return Objective(target, None)
-        self._check_target(target)
+        if self.task == "other":
+            raise _no_single_row(target)
         logits = self.rows(output, batch)  # b k c
+        self._check_target(target, logits.shape[-1])
         if target.text is not None:
             assert batch.reads is not None
             classes = batch.inputs["input_ids"].gather(1, batch.reads + 1)
         elif target.label is not None:
             index = self.class_index(target.label)
+            _check_index(index, logits.shape[-1])
             classes = torch.full(logits.shape[:2], index, device=logits.device)
         else:
             classes = logits.argmax(dim=-1)
         against = None if target.against is None else self.class_index(target.against, "against")
         return Objective(target, classes, against, self.task == "multilabel")
 
-    def _check_target(self, target: Target) -> None:
-        if self.task == "other":
+    def _check_target(self, target: Target, classes: int) -> None:
+        value_only = self.task == "regression" or (classes == 1 and self.task != "multilabel")
+        if value_only and target.quantity not in (None, "logit"):
             raise ArgumentError(
                 explain_error(
-                    "this model's output has no single row of class scores",
-                    got=f"target: {target.describe()}",
-                    expected="a function of the model's output that gives one number an input",
-                    instead="target=lambda output: output.logits[:, 3, 2]",
-                )
-            )
-        if self.task == "regression" and target.quantity not in (None, "logit"):
-            raise ArgumentError(
-                explain_error(
-                    "a regression model predicts a value, not a distribution over classes",
+                    "this model predicts a value, not a distribution over classes",
                     got=f"target: {target.describe()}",
                     expected="the value itself",
                     instead="target=None",
                 )
             )
+        if target.mask and self.task != "masked":
+            raise ArgumentError(
+                explain_error(
+                    "only a masked language model has masks to choose from",
+                    got=f"mask={target.mask}",
+                    expected=f"no mask for {self.task}",
+                    instead="target=None",
+                )
+            )
+
+
+def _check_index(index: int, classes: int) -> None:
+    if not 0 <= index < classes:
+        raise ArgumentError(
+            explain_error(
+                "this model has no such class or token",
+                got=f"target={index}",
+                expected=f"a number from 0 to {classes - 1}, or a name",
+                instead=f"target={min(max(index, 0), classes - 1)}",
+            )
+        )
+
+
+def _no_single_row(target: Target) -> ArgumentError:
+    return ArgumentError(
+        explain_error(
+            "this model's output has no single row of class scores",
+            got=f"target: {target.describe()}",
+            expected="a function of the model's output that gives one number an input",
+            instead="target=lambda output: output.logits[:, 3, 2]",
+        )
+    )

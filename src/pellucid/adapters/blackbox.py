@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -19,9 +19,10 @@ from pellucid._types import Batch, Picture, Segment, Text
 from pellucid._words import word_spans
 from pellucid.adapters.base import Adapter, Kind
 from pellucid.adapters.image import ImageReader, Resize, patch_segments
-from pellucid.adapters.text import LongText, text_parts
+from pellucid.adapters.text import text_parts
 
 Split = Callable[[str], Sequence[str]]
+Scores = Literal["logits", "probabilities"]
 
 
 class BlackBox(Adapter):
@@ -35,6 +36,7 @@ class BlackBox(Adapter):
         kind: Kind,
         labels: Sequence[str],
         *,
+        scores: Scores | None = None,
         split: Split | int | None = None,
         size: tuple[int, int] | None = None,
         name: str | None = None,
@@ -44,6 +46,7 @@ class BlackBox(Adapter):
         self.labels = tuple(labels)
         self.name = name or str(getattr(function, "__name__", type(function).__name__))
         self._split = split
+        self._scores = scores
         if kind == "image" and size is None:
             raise ArgumentError(
                 explain_error(
@@ -75,16 +78,21 @@ class BlackBox(Adapter):
     def dtype(self) -> torch.dtype:
         return torch.float64
 
-    def encode(self, raw: Sequence[Any], target: Target, **options: Any) -> Batch:
+    def read(self, raw: Any, target: Target, **options: Any) -> Text | Picture:
         if self.kind == "text":
-            return self._texts([self._cut(one, **options) for one in raw])
-        return self._as_patches(self._reader.encode(raw, self.device, self.dtype))
+            return self._cut(raw)
+        picture = self._reader.read(raw)
+        if not isinstance(self._split, int):
+            return picture
+        side = self._split
+        grid = (picture.view.shape[0] // side, picture.view.shape[1] // side)
+        return replace(picture, segments=patch_segments(grid, (side, side), ()), grid=grid)
 
-    def encode_items(self, items: Sequence[Text | Picture], target: Target) -> Batch:
+    def batch(self, items: Sequence[Text | Picture], target: Target) -> Batch:
         if self.kind == "text":
             return self._texts([item for item in items if isinstance(item, Text)])
         pictures = [item for item in items if isinstance(item, Picture)]
-        return self._as_patches(self._reader.batch(pictures, self.device, self.dtype))
+        return self._reader.batch(pictures, self.device, self.dtype)
 
     def with_pixels(self, batch: Batch, pixels: Tensor) -> Batch:
         """The batch with other pixels in the place of its own."""
@@ -104,7 +112,23 @@ class BlackBox(Adapter):
                     expected=f"({len(batch)}, {len(self.labels)}): one score a label",
                 )
             )
-        return scores
+        return self._as_logits(scores)
+
+    def _as_logits(self, scores: Tensor) -> Tensor:
+        if self._scores == "logits":
+            return scores
+        sums_to_one = (scores.sum(dim=1) - 1).abs().max() < 1e-6
+        alike = bool(sums_to_one and (scores >= 0).all() and (scores <= 1).all())
+        if self._scores is None and alike and scores.shape[1] > 1:
+            raise ModelError(
+                explain_error(
+                    f"the function {self.name} seems to return probabilities",
+                    got=f"rows that sum to 1, as {[round(v, 3) for v in scores[0].tolist()]}",
+                    expected="to be told what they are",
+                    instead="pellucid.blackbox(..., scores='probabilities'), or scores='logits'",
+                )
+            )
+        return scores.log() if self._scores == "probabilities" else scores
 
     def rows(self, output: Any, batch: Batch) -> Tensor:
         found: Tensor = output
@@ -131,7 +155,7 @@ class BlackBox(Adapter):
         pixels = (batch.inputs[self._reader.argument] * 255).round().clamp(0, 255)
         return list(pixels.to(torch.uint8).permute(0, 2, 3, 1).cpu().numpy())
 
-    def _cut(self, raw: Any, long: LongText = "refuse") -> Text:
+    def _cut(self, raw: Any) -> Text:
         """A text as the pieces that can be left out: words, or what `split` says."""
         parts = text_parts(raw)
         segments: list[Segment] = []
@@ -148,17 +172,6 @@ class BlackBox(Adapter):
         for row, item in zip(mask, items, strict=True):
             row[: len(item.segments)] = True
         return Batch({}, tuple(items), mask)
-
-    def _as_patches(self, batch: Batch) -> Batch:
-        if not isinstance(self._split, int):
-            return replace(batch, mask=batch.mask.new_ones(len(batch), 0))
-        side = self._split
-        pictures = [item for item in batch.items if isinstance(item, Picture)]
-        height, width = pictures[0].view.shape[:2]
-        grid = (height // side, width // side)
-        segments = patch_segments(grid, (side, side), ())
-        items = tuple(replace(picture, segments=segments, grid=grid) for picture in pictures)
-        return replace(batch, items=items, mask=batch.mask.new_ones(len(batch), len(segments)))
 
 
 def _find(text: str, pieces: Sequence[str]) -> list[tuple[int, int]]:

@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from torch import nn
+from safetensors import SafetensorError
+from torch import Tensor, nn
 
 from pellucid._errors import ModelError, explain_error, unknown_name
 from pellucid.adapters.base import Task
 from pellucid.adapters.image import ImageReader, ProcessorView
+from pellucid.adapters.image_model import ImageModel
 from pellucid.adapters.text import Reads, TextReader
-from pellucid.adapters.torch_model import Hints, TorchAdapter
+from pellucid.adapters.text_model import TextModel
+from pellucid.adapters.torch_model import Call, Hints, TorchAdapter, call_by_name
 from pellucid.models import bundled_names, bundled_path
 
 _HEADS: dict[str, Task] = {  # what a class name ends in -> what its logits mean
@@ -51,6 +54,7 @@ def load(
     import transformers
 
     path = _resolve(str(name))
+    _check_folder(path)
     _look_up(path, revision)
     options: dict[str, Any] = {"trust_remote_code": trust_remote_code}
     if revision is not None:
@@ -61,17 +65,23 @@ def load(
         classes = _model_classes(transformers, config, str(name))
         module = _load_complete(classes, path, str(name), config=config, **placed, **options)
         processor = _load_processor(transformers, path, module, options)
-    except (OSError, ValueError, ImportError, KeyError) as error:
+    except (OSError, ValueError, ImportError, KeyError, RuntimeError, SafetensorError) as error:
         if isinstance(error, ModelError):
             raise
         raise ModelError(_not_loaded(str(name), error, trust_remote_code)) from error
     if device is not None:
-        module = module.to(device)
+        module = _moved(module, device)
     return from_huggingface(module.eval(), processor, name=str(name))
 
 
 def from_huggingface(
-    module: nn.Module, processor: Any, *, name: str | None = None, hints: Hints | None = None
+    module: nn.Module,
+    processor: Any,
+    *,
+    name: str | None = None,
+    labels: Sequence[str] | None = None,
+    call: Call | None = None,
+    hints: Hints | None = None,
 ) -> TorchAdapter:
     """The adapter of a Hugging Face model (PEFT-wrapped or not) and its tokenizer or processor."""
     config = cast(Any, module).config
@@ -86,16 +96,35 @@ def from_huggingface(
         )
     task = _task(module, config)
     name = name or getattr(config, "name_or_path", "") or type(_unwrapped(module)).__name__
-    labels = () if task in ("masked", "causal") else _labels(config)
-    reader: TextReader | ImageReader
+    labels = () if task in ("masked", "causal") else labels or _labels(config)
+    known = {"name": name, "task": task, "labels": labels, "hints": hints}
     if _reads_images(processor):
         channels = _config_value(config, "num_channels", 3)
-        reader = ImageReader(
-            ProcessorView(getattr(processor, "image_processor", processor), channels)
-        )
-    else:
-        reader = _text_reader(module, config, getattr(processor, "tokenizer", processor), task)
-    return TorchAdapter(module, reader, name=name, task=task, labels=labels, hints=hints)
+        view = ProcessorView(getattr(processor, "image_processor", processor), channels)
+        return ImageModel(module, ImageReader(view), call=call or call_by_name, **known)
+    reader = _text_reader(module, config, getattr(processor, "tokenizer", processor), task)
+    if call is None:
+        call = _call_without_cache if "use_cache" in reader.accepts else call_by_name
+    return TextModel(module, reader, call=call, **known)
+
+
+def _moved(module: nn.Module, device: torch.device | str) -> nn.Module:
+    try:
+        return module.to(device)
+    except (RuntimeError, AssertionError) as error:
+        raise ModelError(
+            explain_error(
+                "the model cannot be moved to this device",
+                got=f"device={str(device)!r} ({str(error).splitlines()[0]})",
+                expected="'cpu', or an accelerator that torch sees",
+                instead="device='cpu'",
+            )
+        ) from None
+
+
+def _call_without_cache(module: nn.Module, inputs: Mapping[str, Tensor]) -> Any:
+    """Keys and values kept for the next token would only take memory."""
+    return module(**inputs, use_cache=False)
 
 
 def is_huggingface(module: nn.Module) -> bool:
@@ -114,6 +143,18 @@ def _resolve(name: str) -> str:
         names = [f"pellucid/{known}" for known in bundled_names()]
         raise ModelError(unknown_name("bundled model", name, names, write="pellucid.load({!r})"))
     return str(bundled_path(short))
+
+
+def _check_folder(path: str) -> None:
+    if os.path.isfile(os.path.join(path, "adapter_config.json")):
+        raise ModelError(
+            explain_error(
+                "this folder holds a PEFT adapter, not a whole model",
+                got=path,
+                expected="a model; an adapter needs the base that it was trained on",
+                instead="pellucid.adapt(PeftModel.from_pretrained(base, folder).eval(), tokenizer)",
+            )
+        )
 
 
 def _look_up(path: str, revision: str | None) -> None:
@@ -135,7 +176,7 @@ def _model_classes(transformers: Any, config: Any, name: str) -> list[Any]:
     if getattr(config, "is_encoder_decoder", False) or named.endswith("ForConditionalGeneration"):
         raise ModelError(
             explain_error(
-                "encoder-decoder models are not explained yet",
+                "models that generate from another input are not explained yet",
                 got=f"{name} ({named or config.model_type})",
                 expected="a classifier, a masked or a causal language model",
             )
@@ -238,13 +279,12 @@ def _task(module: nn.Module, config: Any) -> Task:
             )
         )
     problem = getattr(config, "problem_type", None)
-    if task == "classification" and (
-        problem == "regression" or _config_value(config, "num_labels", 2) == 1
-    ):
-        return "regression"
-    if task == "classification" and problem == "multi_label_classification":
+    if task != "classification":
+        return task
+    if problem == "multi_label_classification":
         return "multilabel"
-    return task
+    single = _config_value(config, "num_labels", 2) == 1
+    return "regression" if problem == "regression" or single else "classification"
 
 
 def _config_value(config: Any, name: str, default: Any) -> Any:
@@ -283,6 +323,7 @@ def _text_reader(module: nn.Module, config: Any, tokenizer: Any, task: Task) -> 
     reads: dict[Task, Reads] = {"masked": "mask", "causal": "last"}
     forward = inspect.signature(cast(Any, _unwrapped(module)).forward)
     pad = getattr(config, "pad_token_id", None)
+    pad = None if pad is not None and pad < 0 else pad  # early Llamas say -1
     if pad is None and task in reads:
         pad = tokenizer.pad_token_id or 0  # hidden by the mask, so any token will do
     return TextReader(

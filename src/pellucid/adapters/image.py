@@ -109,13 +109,10 @@ class ImageReader:
     preprocessing: Preprocessing
     argument: str = "pixel_values"
 
-    def encode(self, raw: Sequence[Any], device: torch.device, dtype: torch.dtype) -> Batch:
-        """Pictures of whatever was given, as one batch."""
-        pictures = []
-        for one in raw:
-            image, notes = read_image(one, self.preprocessing.channels)
-            pictures.append(Picture(self.preprocessing.view(image), notes=notes))
-        return self.batch(pictures, device, dtype)
+    def read(self, raw: Any) -> Picture:
+        """Whatever was given, as the picture that the model sees."""
+        image, notes = read_image(raw, self.preprocessing.channels)
+        return Picture(self.preprocessing.view(image), notes=notes)
 
     def batch(self, pictures: Sequence[Picture], device: torch.device, dtype: torch.dtype) -> Batch:
         """The batch of these pictures, exactly as they are."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any, Literal
 
 import torch
@@ -18,14 +19,6 @@ Reads = Literal["none", "mask", "last"]  # where per-token logits are read
 
 
 @dataclass(frozen=True)
-class Encoded:
-    """One text as rows of integers, before padding."""
-
-    rows: Mapping[str, list[int]]  # input_ids and whatever runs beside them
-    text: Text
-
-
-@dataclass(frozen=True)
 class TextReader:
     """Encodes texts for one model; padding is ours, so that it is right for every model."""
 
@@ -37,65 +30,58 @@ class TextReader:
     padding_side: Literal["left", "right"] = "right"
     position_start: int | None = None  # given: position ids are passed, counted from here
 
-    # ---- encoding ----------------------------------------------------------------------------
+    # ---- many texts --------------------------------------------------------------------------
 
-    def encode(
+    def collate(self, texts: Sequence[Text], device: torch.device, *, mask: int = 0) -> Batch:
+        """Pad texts to one length; `mask` says which [MASK] of a masked language model is read."""
+        lines = [self._rows(text) for text in texts]
+        self._check_padding([len(line["input_ids"]) for line in lines])
+        real = self._real([len(line["input_ids"]) for line in lines])
+        return self._batch(texts, lines, real, self._reads(texts, lines, mask), device)
+
+    def keep(self, batch: Batch, keep: Tensor) -> Batch:
+        """The batch with only the tokens where `keep` is true: shorter, positions re-packed."""
+        mask = batch.mask.cpu()
+        stays = keep.cpu() & mask
+        texts, lines = [], []
+        reads: list[list[int]] = []
+        for row, item in enumerate(batch.items):
+            assert isinstance(item, Text)
+            flags = stays[row][mask[row]]
+            texts.append(_kept(item, flags.tolist()))
+            lines.append(self._rows(texts[-1]))
+            if self.reads == "last":
+                reads.append(_last(texts[-1]))
+            elif batch.reads is not None:
+                start = int(mask[row].long().argmax())
+                reads.append(_moved((batch.reads[row].cpu() - start).tolist(), flags))
+        real = self._real([len(line["input_ids"]) for line in lines])
+        return self._batch(texts, lines, real, reads, batch.mask.device)
+
+    def _batch(
         self,
-        raw: Sequence[Any],
+        texts: Sequence[Text],
+        lines: Sequence[Mapping[str, tuple[int, ...]]],
+        real: Tensor,
+        reads: Sequence[Sequence[int]],
         device: torch.device,
-        *,
-        long: LongText = "refuse",
-        continuation: str | None = None,
-        mask: int = 0,
     ) -> Batch:
-        """Texts (or pairs of texts) as one padded batch."""
-        rows = [self._encode_one(one, long, continuation) for one in raw]
-        return self.collate(rows, device, mask=mask)
-
-    def collate(self, rows: Sequence[Encoded], device: torch.device, *, mask: int = 0) -> Batch:
-        """Pad rows to one length; `mask` says which [MASK] of a masked language model is read."""
-        lengths = [len(row.text.segments) for row in rows]
-        longest = max(lengths)
-        if self.pad_id is None and len(rows) > 1:
-            raise InputError(
-                explain_error(
-                    "this model takes one text at a time",
-                    got=f"{len(rows)} texts, and no padding token in the model's config",
-                    expected="config.pad_token_id, by which it finds where a text ends",
-                    instead="model.config.pad_token_id = tokenizer.eos_token_id, or batch_size=1",
-                )
-            )
-        real = torch.zeros(len(rows), longest, dtype=torch.bool)
-        for line, length in zip(real, lengths, strict=True):
-            line[self._place(longest, length)] = True
+        """Padded tensors of these rows; `reads` are positions within each text."""
         inputs = {
-            name: self._padded([row.rows[name] for row in rows], real, name)
-            for name in rows[0].rows
+            name: self._padded([line[name] for line in lines], real, name) for name in lines[0]
         }
         if "attention_mask" in self.accepts:
             inputs["attention_mask"] = real.long()
         if self.position_start is not None and "position_ids" in self.accepts:
             counted = real.long().cumsum(dim=-1) - 1
             inputs["position_ids"] = (counted + self.position_start).clamp(min=0)
+        starts = real.long().argmax(dim=1, keepdim=True)
         return Batch(
             inputs={name: tensor.to(device) for name, tensor in inputs.items()},
-            items=tuple(row.text for row in rows),
+            items=tuple(texts),
             mask=real.to(device),
-            reads=self._read_positions(rows, real, mask, device),
+            reads=(torch.tensor(reads) + starts).to(device) if self.reads != "none" else None,
         )
-
-    def keep(self, batch: Batch, keep: Tensor) -> Batch:
-        """The batch with only the tokens where `keep` is true: shorter, positions re-packed."""
-        beside = [name for name in batch.inputs if name not in ("attention_mask", "position_ids")]
-        rows = []
-        for index, item in enumerate(batch.items):
-            assert isinstance(item, Text)
-            stays = keep[index] & batch.mask[index]
-            kept = {name: batch.inputs[name][index][stays].tolist() for name in beside}
-            flags = stays[batch.mask[index]].tolist()
-            segments = (s for s, flag in zip(item.segments, flags, strict=True) if flag)
-            rows.append(Encoded(kept, replace(item, segments=tuple(segments))))
-        return self.collate(rows, batch.mask.device)
 
     def token_id(self, text: str, argument: str = "target") -> int:
         """The one token that this text is."""
@@ -114,7 +100,8 @@ class TextReader:
 
     # ---- one text ----------------------------------------------------------------------------
 
-    def _encode_one(self, raw: Any, long: LongText, continuation: str | None) -> Encoded:
+    def read(self, raw: Any, *, long: LongText = "refuse", continuation: str | None = None) -> Text:
+        """A text (or a pair of texts) as the tokens that the model reads."""
         parts = text_parts(raw)
         extra = [] if continuation is None else self._continuation_ids(continuation)
         room = self.longest - len(extra)
@@ -135,14 +122,14 @@ class TextReader:
                     expected="a text of at least one word that the tokenizer knows how to split",
                 )
             )
-        decoded = [self.tokenizer.decode([token]) for token in extra]
-        rows: dict[str, list[int]] = {
-            name: list(plain[name]) + (extra if name == "input_ids" else [0] * len(extra))
+        rows: dict[str, tuple[int, ...]] = {
+            name: (*plain[name], *(extra if name == "input_ids" else [0] * len(extra)))
             for name in ("input_ids", "token_type_ids")
             if name in plain and (name == "input_ids" or name in self.accepts)
         }
+        decoded = (self.tokenizer.decode([token]) for token in extra)
         added = tuple(Segment(piece, role="continuation") for piece in decoded)
-        return Encoded(rows, Text(parts, segments + added, notes))
+        return Text(parts, segments + added, notes, rows)
 
     def _tokenise(self, parts: tuple[str, ...], **options: Any) -> Mapping[str, Any]:
         fast = bool(getattr(self.tokenizer, "is_fast", False))
@@ -215,38 +202,63 @@ class TextReader:
 
     # ---- padding and reading -----------------------------------------------------------------
 
-    def _place(self, longest: int, length: int) -> slice:
-        return slice(longest - length, None) if self.padding_side == "left" else slice(length)
+    def _rows(self, text: Text) -> Mapping[str, tuple[int, ...]]:
+        if text.rows is None:
+            raise InputError(
+                explain_error(
+                    "this text has not been read by a tokenizer",
+                    got=repr(text.parts[0][:40]),
+                    expected="what TextReader.read returned",
+                )
+            )
+        if not text.rows["input_ids"]:
+            raise InputError(
+                explain_error(
+                    "nothing is left of the text",
+                    got="every token dropped, and the model adds none of its own",
+                    expected="at least one token that stays",
+                )
+            )
+        return text.rows
 
-    def _padded(self, rows: Sequence[list[int]], real: Tensor, name: str) -> Tensor:
+    def _check_padding(self, lengths: Sequence[int]) -> None:
+        if self.pad_id is None and len(lengths) > 1:
+            raise InputError(
+                explain_error(
+                    "this model takes one text at a time",
+                    got=f"{len(lengths)} texts, and no padding token in the model's config",
+                    expected="config.pad_token_id, by which it finds where a text ends",
+                    instead="model.config.pad_token_id = tokenizer.eos_token_id, or batch_size=1",
+                )
+            )
+
+    def _real(self, lengths: Sequence[int]) -> Tensor:
+        """True where a token is real (b t)."""
+        longest = max(lengths)
+        count = (
+            torch.arange(longest).flip(0) if self.padding_side == "left" else torch.arange(longest)
+        )
+        return count < torch.tensor(lengths)[:, None]
+
+    def _padded(self, rows: Sequence[Sequence[int]], real: Tensor, name: str) -> Tensor:
         fill = (self.pad_id or 0) if name == "input_ids" else 0
         out = torch.full(real.shape, fill, dtype=torch.long)
-        for line, mask, row in zip(out, real, rows, strict=True):
-            line[mask] = torch.tensor(row)
+        out[real] = torch.tensor([value for row in rows for value in row], dtype=torch.long)
         return out
 
-    def _read_positions(
-        self, rows: Sequence[Encoded], real: Tensor, mask: int, device: torch.device
-    ) -> Tensor | None:
-        """The positions whose logits are the prediction (b k)."""
-        if self.reads == "none":
-            return None
-        found = []
-        for row, line in zip(rows, real, strict=True):
-            positions = line.nonzero().squeeze(-1).tolist()
-            local = self._last(row) if self.reads == "last" else [self._masked(row, mask)]
-            found.append([positions[i] for i in local])
-        return torch.tensor(found, device=device)
+    def _reads(
+        self, texts: Sequence[Text], lines: Sequence[Mapping[str, tuple[int, ...]]], mask: int
+    ) -> list[list[int]]:
+        """The positions, within each text, whose logits are the prediction."""
+        if self.reads == "last":
+            return [_last(text) for text in texts]
+        if self.reads == "mask":
+            return [[self._masked(line["input_ids"], mask)] for line in lines]
+        return [[] for _ in texts]
 
-    def _last(self, row: Encoded) -> list[int]:
-        """The token before each token of the continuation, or just the last token."""
-        extra = sum(segment.role == "continuation" for segment in row.text.segments)
-        end = len(row.text.segments)
-        return list(range(end - extra - 1, end - 1)) if extra else [end - 1]
-
-    def _masked(self, row: Encoded, mask: int) -> int:
+    def _masked(self, ids: Sequence[int], mask: int) -> int:
         token = self.tokenizer.mask_token_id
-        found = [i for i, value in enumerate(row.rows["input_ids"]) if value == token]
+        found = [i for i, value in enumerate(ids) if value == token]
         if not -len(found) <= mask < len(found):
             word = self.tokenizer.mask_token
             raise InputError(
@@ -269,6 +281,37 @@ class TextReader:
                 "pieces and merges them by words",
             )
         )
+
+
+def _last(text: Text) -> list[int]:
+    """The token before each token of the continuation, or just the last token."""
+    extra = sum(segment.role == "continuation" for segment in text.segments)
+    end = len(text.segments)
+    return list(range(end - extra - 1, end - 1)) if extra else [end - 1]
+
+
+def _moved(places: Sequence[int], stays: Tensor) -> list[int]:
+    """Where positions are after the tokens that do not stay are gone."""
+    if not all(bool(stays[place]) for place in places):
+        raise InputError(
+            explain_error(
+                "the masked word that is read cannot be dropped",
+                got=f"keep is False at token {places[0]}",
+                expected="the [MASK] to stay",
+                instead="keep | ~case.content",
+            )
+        )
+    return [int(stays[:place].sum()) for place in places]
+
+
+def _kept(text: Text, flags: Sequence[bool]) -> Text:
+    """The text with only the flagged tokens."""
+    assert text.rows is not None
+    return replace(
+        text,
+        segments=tuple(compress(text.segments, flags)),
+        rows={name: tuple(compress(row, flags)) for name, row in text.rows.items()},
+    )
 
 
 def text_parts(raw: Any) -> tuple[str, ...]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 from torch import nn
 
 from pellucid.adapters.image import ImageReader, Preprocessing, Resize
-from pellucid.adapters.torch_model import Hints, TorchAdapter, call_by_position
+from pellucid.adapters.image_model import ImageModel
+from pellucid.adapters.torch_model import Call, Hints, call_by_position
 
 _IMAGENET_MEAN, _IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
@@ -23,21 +25,22 @@ def from_timm(
     module: nn.Module,
     preprocessing: Preprocessing | None = None,
     *,
-    labels: tuple[str, ...] | None = None,
+    labels: Sequence[str] | None = None,
     name: str | None = None,
+    call: Call | None = None,
     hints: Hints | None = None,
-) -> TorchAdapter:
+) -> ImageModel:
     """The adapter of a timm model; `preprocessing` defaults to the model's own description."""
     config: dict[str, Any] = cast(Any, module).pretrained_cfg
     classes = int(getattr(module, "num_classes", 0) or config.get("num_classes", 1000))
-    named = labels or tuple(config.get("label_names") or map(str, range(classes)))
-    return TorchAdapter(
+    named = labels or config.get("label_names") or [str(i) for i in range(classes)]
+    return ImageModel(
         module,
         ImageReader(preprocessing or _described(module, config)),
         name=name or str(config.get("architecture") or type(module).__name__),
         task="classification",
         labels=named,
-        call=call_by_position,
+        call=call or call_by_position,
         hints=hints,
     )
 

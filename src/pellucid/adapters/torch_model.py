@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from threading import RLock
+from typing import Any
+from weakref import WeakKeyDictionary
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from pellucid._errors import ArgumentError, ModelError, explain_error
 from pellucid._needs import Needs
-from pellucid._target import Target
-from pellucid._types import Batch, Picture, Text
+from pellucid._types import Batch
 from pellucid.adapters.anatomy import Anatomy, examine
-from pellucid.adapters.base import Adapter, Kind, Task
-from pellucid.adapters.image import ImageReader, patch_segments
-from pellucid.adapters.text import TextReader
+from pellucid.adapters.base import Adapter, Task
+from pellucid.record import precision
 from pellucid.record.attention import Attention, AttentionWatch
 from pellucid.record.places import Place, edited, recorded, replaced
-from pellucid.record.trace import Recorded
+from pellucid.record.trace import Recorded, Recording
+
+Call = Callable[[nn.Module, Mapping[str, Tensor]], Any]
 
 
 @dataclass(frozen=True)
@@ -34,9 +36,6 @@ class Hints:
     word_embedding: nn.Module | None = None
     prefix: int | None = None
     grid: tuple[int, int] | None = None
-
-
-Call = Callable[[nn.Module, Mapping[str, Tensor]], Any]
 
 
 def call_by_name(module: nn.Module, inputs: Mapping[str, Tensor]) -> Any:
@@ -71,13 +70,15 @@ def logits_of(output: Any) -> Tensor:
     )
 
 
+_locks: WeakKeyDictionary[nn.Module, RLock] = WeakKeyDictionary()  # one a module, for its hooks
+
+
 class TorchAdapter(Adapter):
-    """A torch module with its reader. The module is never changed; hooks live in `with` blocks."""
+    """A torch module that is never changed: hooks live in `with` blocks, one thread at a time."""
 
     def __init__(
         self,
         module: nn.Module,
-        reader: TextReader | ImageReader,
         *,
         name: str,
         task: Task,
@@ -86,13 +87,9 @@ class TorchAdapter(Adapter):
         hints: Hints | None = None,
     ) -> None:
         self.module = module
-        self.reader = reader
         self.name = name
         self.task = task
         self.labels = tuple(labels)
-        self.kind: Kind = "text" if isinstance(reader, TextReader) else "image"
-        self.longest = reader.longest if isinstance(reader, TextReader) else None
-        self.largest_batch = 1 if isinstance(reader, TextReader) and reader.pad_id is None else None
         self._call = call
         self._hints = hints or Hints()
         self._hashed: tuple[object, str] | None = None
@@ -100,12 +97,26 @@ class TorchAdapter(Adapter):
     def __repr__(self) -> str:
         return f"<pellucid model {self.name}: {self.task} of {self.kind}s>"
 
+    # ---- what each kind of input decides -----------------------------------------------------
+
+    @property
+    @abstractmethod
+    def _input_place(self) -> Place | None:
+        """The output of the word embedding; None where the input is the argument itself."""
+
+    @abstractmethod
+    def _probe(self) -> Batch:
+        """Two small inputs on which the anatomy is read."""
+
+    @abstractmethod
+    def _drop_problem(self, anatomy: Anatomy) -> str | None:
+        """Why tokens cannot be left out, or None."""
+
     # ---- what it is --------------------------------------------------------------------------
 
     @property
     def device(self) -> torch.device:
-        first = self._word_embedding if self.kind == "text" else self.module
-        found = next((p.device for p in first.parameters()), torch.device("cpu"))
+        found = next((p.device for p in self.module.parameters()), torch.device("cpu"))
         return torch.device("cpu") if found.type == "meta" else found  # accelerate moves it on
 
     @property
@@ -117,15 +128,16 @@ class TorchAdapter(Adapter):
     def anatomy(self) -> Anatomy:
         """What the model is made of, found on a small probe at first use."""
         self.check_state()
-        found = examine(
-            self.module,
-            lambda batch: logits_of(self._call(self.module, batch.inputs)),
-            self._probe(),
-            blocks=self._hints.blocks,
-            input_place=self._place("input") if self.kind == "text" else None,
-            prefix=self._hints.prefix,
-        )
-        found.grant(Needs.TOKEN_DROP, self._drop_problem(found))
+        with self._alone(), precision.formulas(self.device):
+            found = examine(
+                self.module,
+                lambda batch: logits_of(self._call(self.module, batch.inputs)),
+                self._probe(),
+                blocks=self._hints.blocks,
+                input_place=self._input_place,
+                prefix=self._hints.prefix,
+            )
+            found.grant(Needs.TOKEN_DROP, self._drop_problem(found))
         if self.task == "other" and Needs.STREAM in found.offers:
             found.grant(Needs.READOUT, None)  # the user's function decides what is read
         return found
@@ -138,190 +150,83 @@ class TorchAdapter(Adapter):
         return self.anatomy.missing.get(flag, "not offered")
 
     def check_state(self) -> None:
-        if self.module.training:
-            raise ModelError(
-                explain_error(
-                    "the model is in training mode: dropout would make every answer random",
-                    got=f"{self.name}.training == True",
-                    expected="a model in evaluation mode",
-                    instead="model.eval()",
+        for name, child in self.module.named_modules():
+            if child.training:
+                raise ModelError(
+                    explain_error(
+                        "the model is in training mode: dropout would make every answer random",
+                        got=f"{name or self.name}.training == True",
+                        expected="a model in evaluation mode",
+                        instead="model.eval()",
+                    )
                 )
-            )
-        compiled = type(self.module).__name__ == "OptimizedModule"
-        if compiled or getattr(self.module, "_compiled_call_impl", None) is not None:
-            raise ModelError(
-                explain_error(
-                    "a compiled model cannot be observed from outside",
-                    got=f"{self.name}, compiled",
-                    expected="the model as it was before torch.compile",
-                    instead="pellucid.adapt(model._orig_mod, processor)"
-                    if compiled
-                    else "explain a copy of the model on which .compile() was not called",
+            if type(child).__name__ == "OptimizedModule" or child._compiled_call_impl is not None:
+                raise ModelError(
+                    explain_error(
+                        "a compiled model cannot be observed from outside",
+                        got=f"{name or self.name}, compiled",
+                        expected="the model as it was before torch.compile",
+                        instead="pellucid.adapt(model._orig_mod, processor)",
+                    )
                 )
-            )
 
     def weights_hash(self) -> str:
-        """SHA-256 over names, shapes, types and bytes of all weights; computed once.
+        """SHA-256 over names, shapes, types and bytes of all weights, computed once.
 
         "partial" says that some weights lie on disk, where only their shapes are seen.
         """
         state = list(self.module.state_dict(keep_vars=True).items())
-        version = tuple((id(t), t._version, t.device, t.dtype) for _, t in state)
+        version = tuple(_glimpse(tensor) for _, tensor in state)
         if self._hashed is not None and self._hashed[0] == version:
             return self._hashed[1]
         digest = hashlib.sha256()
-        offloaded = any(tensor.is_meta for _, tensor in state)
         for name, tensor in state:
             digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
             if not tensor.is_meta:
                 raw = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
                 digest.update(memoryview(raw.numpy()))
+        offloaded = any(tensor.is_meta for _, tensor in state)
         self._hashed = (version, "partial " * offloaded + digest.hexdigest())
         return self._hashed[1]
 
-    # ---- encoding ----------------------------------------------------------------------------
-
-    def encode(self, raw: Sequence[Any], target: Target, **options: Any) -> Batch:
-        if isinstance(self.reader, TextReader):
-            return self.reader.encode(
-                raw, self.device, continuation=target.text, mask=target.mask, **options
-            )
-        return self._as_patches(self.reader.encode(raw, self.device, self.dtype))
-
-    def encode_items(self, items: Sequence[Text | Picture], target: Target) -> Batch:
-        if isinstance(self.reader, TextReader):
-            texts = [item for item in items if isinstance(item, Text)]
-            raw = [text.parts if len(text.parts) > 1 else text.parts[0] for text in texts]
-            return self.encode(raw, target, long="truncate")
-        pictures = [item for item in items if isinstance(item, Picture)]
-        return self._as_patches(self.reader.batch(pictures, self.device, self.dtype))
-
-    def padded_on(self, side: Literal["left", "right"]) -> TorchAdapter:
-        """The same model with texts padded on this side, if it then predicts what it did before.
-
-        Padding is on the right unless asked otherwise, because every model is right there. Whether
-        positions must be passed for the left side is found by trying.
-        """
-        assert isinstance(self.reader, TextReader)
-        probe = self._text_probe(self.reader)
-        with torch.no_grad():
-            expected = self.rows(self.output(probe), probe)
-        for start in (None, 0):
-            reader = replace(self.reader, padding_side=side, position_start=start)
-            found = TorchAdapter(
-                self.module,
-                reader,
-                name=self.name,
-                task=self.task,
-                labels=self.labels,
-                call=self._call,
-                hints=self._hints,
-            )
-            padded = found._text_probe(reader)
-            with torch.no_grad():
-                got = found.rows(found.output(padded), padded)
-            if torch.allclose(got, expected, rtol=1e-3, atol=1e-4):
-                return found
-        raise ModelError(
-            explain_error(
-                f"this model predicts something else when texts are padded on the {side}",
-                got=self.name,
-                expected="a model that reads positions from its mask, or takes position_ids",
-                instead="leave padding on the right, which is what pellucid does by itself",
-            )
-        )
-
-    def with_pixels(self, batch: Batch, pixels: Tensor) -> Batch:
-        """The batch with other normalised pixels in the place of its own."""
-        assert isinstance(self.reader, ImageReader)
-        return replace(batch, inputs={**batch.inputs, self.reader.argument: pixels})
-
-    def class_index(self, name: int | str, argument: str = "target") -> int:
-        if self.task in ("masked", "causal") and isinstance(self.reader, TextReader):
-            return name if isinstance(name, int) else self.reader.token_id(name, argument)
-        return super().class_index(name, argument)
-
-    def label_name(self, index: int) -> str:
-        if self.task in ("masked", "causal") and isinstance(self.reader, TextReader):
-            return str(self.reader.tokenizer.decode([index]))
-        return super().label_name(index)
-
-    def _as_patches(self, batch: Batch) -> Batch:
-        """Give each picture the segments of its patches, where the model has patches."""
-        if Needs.TOKENS not in self.offers:
-            empty = batch.mask.new_ones(len(batch), 0)
-            return replace(batch, mask=empty)
-        pictures = [item for item in batch.items if isinstance(item, Picture)]
-        height, width = pictures[0].view.shape[:2]
-        rows, columns = self._grid(height, width)
-        prefix = self._prefix_names(self.anatomy.prefix)
-        segments = patch_segments((rows, columns), self._patch(height, width), prefix)
-        items = tuple(replace(p, segments=segments, grid=(rows, columns)) for p in pictures)
-        mask = batch.mask.new_ones(len(batch), len(segments))
-        return replace(batch, items=items, mask=mask)
-
-    def _patch(self, height: int, width: int) -> tuple[int, int]:
-        conv = self.anatomy.patchify
-        if isinstance(conv, nn.Conv2d):
-            return int(conv.kernel_size[0]), int(conv.kernel_size[1])
-        rows, columns = self._grid(height, width)
-        return height // rows, width // columns
-
-    def _grid(self, height: int, width: int) -> tuple[int, int]:
-        conv = self.anatomy.patchify
-        if isinstance(conv, nn.Conv2d):
-            return height // int(conv.kernel_size[0]), width // int(conv.kernel_size[1])
-        assert self._hints.grid is not None
-        return self._hints.grid
-
-    def _prefix_names(self, count: int) -> list[str]:
-        """Names for the tokens in front of the patches, by the parameters that they come from."""
-        names: list[str] = []
-        for parameter, tensor in self.module.named_parameters():
-            last = parameter.rsplit(".", 1)[-1]
-            if last in _PREFIX_PARAMETERS:
-                names += [_PREFIX_PARAMETERS[last]] * (tensor.shape[1] if tensor.dim() == 3 else 1)
-        return names if len(names) == count else [f"[prefix {i}]" for i in range(count)]
-
     # ---- running -----------------------------------------------------------------------------
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hooks are on the module, which other threads may share: one pass at a time."""
+        with _locks.setdefault(self.module, RLock()):
+            yield
+
     def output(self, batch: Batch) -> Any:
-        with ExitStack() as stack:
+        with self._alone(), ExitStack() as stack:
             self._drop(batch, stack)
+            stack.enter_context(precision.model(self.device))
             return self._call(self.module, batch.inputs)
 
     def output_from(self, batch: Batch, at: str, x: Tensor) -> Any:
         """The output when the state at a place is `x`: "input", "embedding" or "hidden:l"."""
-        if at == "input" and isinstance(self.reader, ImageReader):
-            return self.output(self.with_pixels(batch, x))
-        with replaced(self._place(at), x):
+        with self._alone(), replaced(self._place(at), x), self._unfused():
             return self.output(batch)
 
     def value_at(self, batch: Batch, at: str) -> Tensor:
         """The state of the model at a place (b t d, or b c h w for the pixels of an image)."""
-        if at == "input" and isinstance(self.reader, ImageReader):
-            return batch.inputs[self.reader.argument].detach()
-        if at == "input":
-            with torch.no_grad():
-                embedded: Tensor = self._word_embedding(batch.inputs["input_ids"])
-            return embedded.detach()
-        with torch.no_grad(), recorded({at: self._place(at)}) as seen:
+        place = {at: self._place(at)}
+        with self._alone(), torch.no_grad(), self._unfused(), recorded(place) as seen:
             self.output(batch)
         return seen[at].detach()
 
-    def record(
-        self, batch: Batch, what: Needs, *, differentiable: bool
-    ) -> tuple[Any, dict[Recorded, list[Tensor]]]:
+    def record(self, batch: Batch, what: Needs, *, differentiable: bool) -> Recording:
         """The output, and what was asked for, layer by layer."""
         attention: list[Attention] = []
-        places = self._recording_places(what)
-        with ExitStack() as stack:
+        with self._alone(), ExitStack() as stack:
             stack.enter_context(torch.set_grad_enabled(differentiable))
             if differentiable:
                 stack.enter_context(edited(self.anatomy.embedding, _as_leaf))
-            seen = stack.enter_context(recorded(places))
+            seen = stack.enter_context(recorded(self._recording_places(what)))
             if what & (Needs.ATTENTION | Needs.VALUES):
                 stack.enter_context(AttentionWatch(attention.append))
+            else:
+                stack.enter_context(self._unfused())
             output = self.output(batch)
         layers: dict[Recorded, list[Tensor]] = {}
         if Needs.ATTENTION in what:
@@ -330,9 +235,17 @@ class TorchAdapter(Adapter):
             layers["values"] = [found.values for found in attention if found.values is not None]
         if what & (Needs.STREAM | Needs.BRANCHES):
             layers["stream"] = [seen[str(i)] for i in range(len(self.anatomy.blocks) + 1)]
+        carriers = dict(layers)
         if Needs.BRANCHES in what:
-            layers["attention_branch"], layers["mlp_branch"] = self._branches(seen)
-        return output, layers
+            for name, (before, after) in self._branches(seen).items():
+                layers[name] = [b - a for a, b in zip(before, after, strict=True)]
+                carriers[name] = after  # a sum passes its gradient on to its terms
+        return Recording(output, layers, carriers)
+
+    def _unfused(self) -> AbstractContextManager[Any]:
+        """torch's own encoder leaves its layers aside in a fused path, unless a mode is active."""
+        fused = any(isinstance(child, nn.TransformerEncoder) for child in self.module.modules())
+        return AttentionWatch() if fused else nullcontext()
 
     def _recording_places(self, what: Needs) -> dict[str, Place]:
         places: dict[str, Place] = {}
@@ -346,61 +259,41 @@ class TorchAdapter(Adapter):
                     places[f"between {i}"] = replace(first, side="output")
         return places
 
-    def _branches(self, seen: Mapping[str, Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """What each branch added to the stream, from the inputs of the normalisations."""
-        attention, mlp = [], []
-        for i in range(len(self.anatomy.blocks)):
-            entering, second = seen[str(i)], seen[f"second {i}"]
-            if self.anatomy.pre_norm:
-                attention.append(second - entering)
-                mlp.append(seen[str(i + 1)] - second)
-            else:
-                attention.append(seen[f"first {i}"] - entering)
-                mlp.append(second - seen[f"between {i}"])
-        return attention, mlp
+    def _branches(
+        self, seen: Mapping[str, Tensor]
+    ) -> dict[Recorded, tuple[list[Tensor], list[Tensor]]]:
+        """The stream before and after each branch was added to it."""
+        layers = range(len(self.anatomy.blocks))
+        entering = [seen[str(i)] for i in layers]
+        second = [seen[f"second {i}"] for i in layers]
+        if self.anatomy.pre_norm:
+            leaving = [seen[str(i + 1)] for i in layers]
+            return {"attention_branch": (entering, second), "mlp_branch": (second, leaving)}
+        first = [seen[f"first {i}"] for i in layers]
+        between = [seen[f"between {i}"] for i in layers]
+        return {"attention_branch": (entering, first), "mlp_branch": (between, second)}
 
     def rows(self, output: Any, batch: Batch) -> Tensor:
         logits = logits_of(output)
         if batch.reads is None:
             return logits[:, None]  # b 1 c
+        if logits.shape[1] != batch.mask.shape[1]:
+            raise ModelError(
+                explain_error(
+                    "the model answers for another number of tokens than the text has",
+                    got=f"{logits.shape[1]} rows of logits for {batch.mask.shape[1]} tokens",
+                    expected="one row a token (prompt tuning adds rows of its own)",
+                    instead="merge or remove the virtual tokens before explaining",
+                )
+            )
         reads = batch.reads.to(logits.device)
         return logits.gather(1, reads[..., None].expand(-1, -1, logits.shape[-1]))
 
-    def keep(self, batch: Batch, keep: Tensor) -> Batch:
-        if isinstance(self.reader, TextReader):
-            return self.reader.keep(batch, keep)
-        counts = keep.sum(dim=1)
-        if counts.min() != counts.max():
-            raise ArgumentError(
-                explain_error(
-                    "images in one batch must keep the same number of tokens",
-                    got=f"{counts.tolist()} tokens",
-                    expected="one number; group the inputs by it",
-                )
-            )
-        kept = keep.nonzero()[:, 1].view(len(batch), -1)
-        items = tuple(
-            replace(item, segments=tuple(item.segments[i] for i in row))
-            for item, row in zip(batch.items, kept.tolist(), strict=True)
-        )
-        mask = batch.mask.new_ones(kept.shape)
-        return replace(batch, items=items, mask=mask, kept=kept)
-
     # ---- inside ------------------------------------------------------------------------------
 
-    @property
-    def _word_embedding(self) -> nn.Module:
-        if self._hints.word_embedding is not None:
-            return self._hints.word_embedding
-        find = getattr(self.module, "get_input_embeddings", None)
-        if find is not None:
-            return find()  # type: ignore[no-any-return]  # a Hugging Face accessor without types
-        tables = [m for m in self.module.modules() if isinstance(m, nn.Embedding)]
-        return max(tables, key=lambda table: table.num_embeddings)
-
     def _place(self, at: str) -> Place:
-        if at == "input":
-            return Place(self._word_embedding, "output")
+        if at == "input" and self._input_place is not None:
+            return self._input_place
         anatomy = self.anatomy
         if at == "embedding":
             return anatomy.embedding
@@ -430,73 +323,15 @@ class TorchAdapter(Adapter):
 
         stack.enter_context(edited(self.anatomy.embedding, gather))
 
-    def _probe(self) -> Batch:
-        """Two small inputs on which the anatomy is read."""
-        if isinstance(self.reader, TextReader):
-            return self._text_probe(self.reader)
-        height, width = self.reader.preprocessing.view(_grey_image(self.reader)).shape[:2]
-        shape = (2, self.reader.preprocessing.channels, height, width)
-        generator = torch.Generator().manual_seed(0)
-        pixels = torch.rand(1, *shape[1:], generator=generator).expand(shape).clone()
-        pixels[1, :, :2, :2] = 1 - pixels[1, :, :2, :2]
-        pictures = tuple(Picture(np.zeros((height, width, shape[1]), np.uint8)) for _ in range(2))
-        tensor = self.reader.normalise(pixels).to(self.device, self.dtype)
-        mask = torch.ones(2, 0, dtype=torch.bool, device=self.device)
-        return Batch({self.reader.argument: tensor}, pictures, mask)
-
-    def _text_probe(self, reader: TextReader) -> Batch:
-        blank = reader.tokenizer.mask_token if reader.reads == "mask" else "b"
-        texts = [f"a {blank} a b a b a", f"a {blank} a b"]
-        return reader.encode(texts[: 1 if reader.pad_id is None else 2], self.device)
-
-    def _drop_problem(self, anatomy: Anatomy) -> str | None:
-        """Dropping a patch must equal hiding it from all attention, or it is not offered."""
-        if self.kind == "text":
-            return None
-        if Needs.TOKENS not in anatomy.offers or Needs.ATTENTION not in anatomy.offers:
-            return anatomy.missing.get(Needs.TOKENS) or anatomy.missing[Needs.ATTENTION]
-        probe = self._probe()
-        with torch.no_grad(), recorded({"last": anatomy.last, "first": anatomy.embedding}) as seen:
-            self._call(self.module, probe.inputs)
-            stream = seen["first"]
-            stays = torch.ones(stream.shape[:2], dtype=torch.bool, device=stream.device)
-            stays[:, anatomy.prefix + 1] = False
-            with AttentionWatch(blocked=~stays):
-                self._call(self.module, probe.inputs)
-            hidden = seen["last"][stays].clone()
-            try:
-                with replaced(
-                    anatomy.embedding, stream[stays].view(len(probe), -1, stream.shape[-1])
-                ):
-                    self._call(self.module, probe.inputs)
-            except (RuntimeError, ValueError, IndexError) as error:
-                reason = str(error).splitlines()[0]
-                return f"its blocks need every patch in its place ({reason})"
-        error_size = (seen["last"].flatten(0, 1) - hidden).abs().max() / hidden.abs().max()
-        if not error_size < _tolerance(self.dtype):
-            return "leaving a patch out is not the same as not attending to it"
-        return None
-
-
-_PREFIX_PARAMETERS = {
-    "cls_token": "[CLS]",
-    "class_embedding": "[CLS]",
-    "distillation_token": "[DIST]",
-    "dist_token": "[DIST]",
-    "register_tokens": "[REG]",
-    "reg_token": "[REG]",
-}
-
 
 def _as_leaf(tensor: Tensor) -> Tensor:
     return tensor.detach().requires_grad_()
 
 
-def _tolerance(dtype: torch.dtype) -> float:
-    return 1e-3 if dtype in (torch.float32, torch.float64) else 5e-2
-
-
-def _grey_image(reader: ImageReader) -> Any:
-    from PIL import Image
-
-    return Image.new("L" if reader.preprocessing.channels == 1 else "RGB", (64, 64), 128)
+def _glimpse(tensor: Tensor) -> tuple[object, ...]:
+    """Enough of a tensor to notice that it changed: its identity, version and a few numbers."""
+    sample: list[float] = []
+    if not tensor.is_meta and tensor.numel():
+        flat = tensor.detach().reshape(-1)
+        sample = flat[:: max(1, flat.numel() // 16)].double().cpu().tolist()
+    return id(tensor), tensor._version, tensor.device, tensor.dtype, *sample

@@ -12,8 +12,14 @@ from torch import Tensor
 class Jacobian:
     """J = df/dx at a batch of points, each input on its own: f maps (b ...) to (b q)."""
 
-    def __init__(self, function: Callable[[Tensor], Tensor], x: Tensor) -> None:
+    def __init__(
+        self,
+        function: Callable[[Tensor], Tensor],
+        x: Tensor,
+        count: Callable[[int, int], None] = lambda forwards, backwards: None,
+    ) -> None:
         self._function = function
+        self._count = count  # told of every forward and backward pass
         self.x = x.detach()
 
     @property
@@ -23,27 +29,33 @@ class Jacobian:
 
     @cached_property
     def _graph(self) -> tuple[Tensor, Tensor]:
+        self._count(1, 0)
         with torch.enable_grad():
             leaf = self.x.clone().requires_grad_()
             return leaf, self._function(leaf)
 
     def jvp(self, v: Tensor) -> Tensor:
         """J v: how the output moves when the points move along `v` (b ... -> b q)."""
+        self._count(1, 0)
         found: tuple[Tensor, Tensor] = torch.func.jvp(self._function, (self.x,), (v,))  # type: ignore[assignment]  # torch also types the variant with auxiliary output
-        return found[1]
+        return found[1].detach()
 
     def vjp(self, u: Tensor) -> Tensor:
         """J^T u: the gradient of the output weighted by `u` (b q -> b ...)."""
         leaf, y = self._graph
+        self._count(0, 1)
         (found,) = torch.autograd.grad(y, leaf, u, retain_graph=True)
         return found
 
-    def rows(self) -> Tensor:
-        """All of J (b q ...), by one batched reverse pass over the q outputs."""
+    def rows(self, chunk: int = 64) -> Tensor:
+        """All of J (b q ...), by batched reverse passes over `chunk` outputs at a time."""
         leaf, y = self._graph
+        self._count(0, y.shape[1])
         basis = torch.eye(y.shape[1], dtype=y.dtype, device=y.device)
-        directions = basis[:, None, :].expand(-1, len(y), -1)  # q b q
-        (found,) = torch.autograd.grad(
-            y, leaf, directions, retain_graph=True, is_grads_batched=True
-        )
-        return found.transpose(0, 1)
+        parts: list[Tensor] = []
+        for some in basis.split(chunk):
+            directions = some[:, None, :].expand(-1, len(y), -1)  # chunk b q
+            parts += torch.autograd.grad(
+                y, leaf, directions, retain_graph=True, is_grads_batched=True
+            )
+        return torch.cat(parts).transpose(0, 1)

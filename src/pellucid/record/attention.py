@@ -56,9 +56,9 @@ class AttentionWatch(TorchFunctionMode):
             return self._multi_head(_MULTI_HEAD.bind(*args, **kwargs))
         name = getattr(func, "__name__", "")
         if name == "softmax" and _is_attention_softmax(*args, **kwargs):
-            return self._explicit_softmax(args[0])
-        if self._awaiting is not None and name in _MATMULS:
-            self._complete(args[0], args[1])
+            return self._explicit_softmax(args[0], kwargs.get("dtype"))
+        if self._awaiting is not None and name in _MATMULS and len(args) == 2:
+            self._complete(*args)
         return func(*args, **kwargs)
 
     def _scaled_dot_product(
@@ -76,7 +76,7 @@ class AttentionWatch(TorchFunctionMode):
             key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
             value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
         scale = query.shape[-1] ** -0.5 if scale is None else scale
-        scores = _widened((query * scale) @ key.transpose(-2, -1))  # b h t s
+        scores = _widened(query) @ _widened(key).transpose(-2, -1) * scale  # b h t s
         if is_causal:
             allowed = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
             scores = scores.masked_fill(~allowed, -torch.inf)
@@ -89,10 +89,11 @@ class AttentionWatch(TorchFunctionMode):
             self._observe(Attention(probabilities, value))
         return probabilities.to(value.dtype) @ value
 
-    def _explicit_softmax(self, scores: Tensor) -> Tensor:
+    def _explicit_softmax(self, scores: Tensor, dtype: torch.dtype | None) -> Tensor:
         self._awaiting = Attention(self._probabilities(_widened(scores)), None)
         self._observe(self._awaiting)
-        return self._awaiting.probabilities.to(scores.dtype)
+        wanted = torch.promote_types(scores.dtype, dtype or scores.dtype)
+        return self._awaiting.probabilities.to(wanted)
 
     def _complete(self, left: Tensor, right: Tensor) -> None:
         """The product that follows a softmax over the same queries and keys reads the values."""
@@ -145,7 +146,7 @@ class AttentionWatch(TorchFunctionMode):
         return out, maps.mean(dim=1) if a["average_attn_weights"] else maps
 
 
-def _is_attention_softmax(scores: Any, dim: int | None = None, *_: Any, **kwargs: Any) -> bool:
+def _is_attention_softmax(scores: Any = None, dim: Any = None, *_: Any, **__: Any) -> bool:
     return isinstance(scores, Tensor) and scores.dim() == 4 and dim in (-1, 3)
 
 

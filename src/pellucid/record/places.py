@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from threading import get_ident
 from typing import Any, Literal
 
 from torch import Tensor, nn
@@ -27,14 +28,22 @@ class Place:
 
 @contextmanager
 def edited(place: Place, edit: Callable[[Tensor], Tensor | None]) -> Iterator[None]:
-    """Inside the block, pass what goes through the place to `edit`; None leaves it as it is."""
+    """Inside the block, pass what goes through the place to `edit`; None leaves it as it is.
+
+    Passes of other threads through the same module are none of our business.
+    """
+    owner = get_ident()
+
+    def own(tensor: Tensor) -> Tensor | None:
+        return edit(tensor) if get_ident() == owner else None
+
     if place.side == "input":
         handle = place.module.register_forward_pre_hook(
-            lambda module, args, kwargs: _edit_arguments(args, kwargs, edit), with_kwargs=True
+            lambda module, args, kwargs: _edit_arguments(args, kwargs, own), with_kwargs=True
         )
     else:
         handle = place.module.register_forward_hook(
-            lambda module, args, output: _edit_output(output, edit)
+            lambda module, args, output: _edit_output(output, own)
         )
     try:
         yield

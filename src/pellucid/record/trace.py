@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -13,7 +13,20 @@ from torch import Tensor
 Recorded = Literal["attention", "values", "stream", "attention_branch", "mlp_branch"]
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """What one forward pass showed: its output, tensors layer by layer, and what carries them.
+
+    The gradient of a branch is that of the sum it was added to, so `carriers` has the sums there,
+    and what was recorded itself elsewhere.
+    """
+
+    output: Any
+    layers: dict[Recorded, list[Tensor]]
+    carriers: dict[Recorded, list[Tensor]]
+
+
+@dataclass(eq=False)
 class Trace:
     """One recorded forward pass. Tensors are parts of its graph when gradients were asked for.
 
@@ -23,7 +36,7 @@ class Trace:
     """
 
     score: Tensor  # b
-    layers: dict[Recorded, list[Tensor]]
+    recording: Recording
     count_backward: Callable[[], None] = field(repr=False)
     _gradients: dict[Recorded, Tensor] = field(default_factory=dict, repr=False)
 
@@ -50,16 +63,14 @@ class Trace:
     def gradient(self, of: Recorded) -> Tensor:
         """The gradient of each input's score with respect to what was recorded, stacked."""
         if of not in self._gradients:
-            tensors = self.layers[of]
+            tensors = self.recording.carriers[of]
             self.count_backward()
-            found = torch.autograd.grad(
-                self.score.sum(), tensors, retain_graph=True, materialize_grads=True
-            )
+            found = torch.autograd.grad(self.score.sum(), tensors, retain_graph=True)
             self._gradients[of] = _stacked(list(found))
         return self._gradients[of]
 
     def _stack(self, of: Recorded) -> Tensor:
-        return _stacked(self.layers[of]).detach()
+        return _stacked(self.recording.layers[of]).detach()
 
 
 def _stacked(tensors: list[Tensor]) -> Tensor:

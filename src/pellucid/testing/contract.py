@@ -88,9 +88,9 @@ def check_declared(
 ) -> None:
     """What a method declares to need is what it uses, and padding gets nothing of its own."""
     target = Target.predicted(spec.explains)
-    items = [adapter.encode([one], target).items[0] for one in inputs]
+    items = [adapter.read(one, target) for one in inputs]
     size = adapter.largest_batch or len(items)
-    case = Case(adapter, adapter.encode_items(items[:size], target), target, spec=spec)
+    case = Case(adapter, adapter.batch(items[:size], target), target, spec=spec)
     found = spec(case, **params)
     if spec.declared:
         assert case.used == spec.needs, f"declared {spec.needs}, used {case.used}"
@@ -184,7 +184,8 @@ def _check_places(adapter: TorchAdapter, batch: Any, plain: Tensor) -> None:
 def _check_recording(adapter: TorchAdapter, batch: Any, plain: Tensor) -> None:
     """Recording agrees with the model as it is; maps are stochastic and see no padding."""
     what = adapter.offers & _RECORDABLE
-    output, layers = adapter.record(batch, what, differentiable=False)
+    recording = adapter.record(batch, what, differentiable=False)
+    output, layers = recording.output, recording.layers
     np.testing.assert_allclose(adapter.rows(output, batch).detach(), plain, atol=1e-7, rtol=1e-6)
     for maps in layers.get("attention", []):
         real = batch.mask[:, None, :].expand(maps.shape[:3])

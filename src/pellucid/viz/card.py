@@ -68,7 +68,7 @@ def _subject(explanation: Explanation) -> Markup:
     label = explained_label(explanation)
     return element(
         "p",
-        element("bdi", "explains ", explanation.target),
+        element("bdi", "explains ", explanation.explains),
         join(" (", element("bdi", label), ")") if label else Markup(),
         ": ",
         number(explanation.value),

@@ -41,7 +41,7 @@ def are_probabilities(prediction: Mapping[str, float]) -> bool:
 
 def explained_label(explanation: Explanation) -> str:
     """The class that was explained; empty where the target names it or there is none."""
-    known = explanation.unit == _VALUE or repr(explanation.label) in explanation.target
+    known = explanation.unit == _VALUE or repr(explanation.label) in explanation.explains
     return "" if known else name_of(explanation.label)
 
 
@@ -49,7 +49,7 @@ def subject(explanation: Explanation) -> str:
     """What was explained, with its class and its number."""
     label = explained_label(explanation)
     label = f" ({label})" if label else ""
-    return f"{explanation.target}{label}: {number(explanation.value)}"
+    return f"{explanation.explains}{label}: {number(explanation.value)}"
 
 
 def directions(explanation: Explanation) -> tuple[str, str]:
