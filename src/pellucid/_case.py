@@ -144,7 +144,7 @@ class Case:
 
     def _number(self, objective: Objective, output: Any, batch: Batch) -> Tensor:
         if self.target.function is not None:
-            return objective.of_output(output)
+            return objective.of_output(output, len(batch))
         return objective.of_rows(self.adapter.rows(output, batch))
 
     # ---- gradients ---------------------------------------------------------------------------
@@ -176,6 +176,15 @@ class Case:
                 score = self._learn(adapter.output_from(self.batch, at, leaf))
             else:
                 score = self.score_from(leaf, at)
+            if not score.requires_grad:
+                raise ArgumentError(
+                    explain_error(
+                        "the target cannot be differentiated",
+                        got=f"target: {self.target.describe()}, without a gradient",
+                        expected="a differentiable function of the output",
+                        instead="target=lambda output: output.logits[:, 1]",
+                    )
+                )
             self.meter.backwards += 1
             (found,) = torch.autograd.grad(score.sum(), leaf)
         return found

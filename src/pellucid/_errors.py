@@ -71,9 +71,10 @@ def unknown_name(what: str, got: object, names: Iterable[str], *, write: str = "
     near = get_close_matches(str(got), known, n=3, cutoff=0.5)
     guess = f": did you mean {' or '.join(map(repr, near))}?" if near else ""
     shown = ", ".join(known[:20]) + (f", ... ({len(known)} in all)" if len(known) > 20 else "")
+    instead = write.format((near or known)[0]) if known else f"leave {got!r} out"
     return explain_error(
         f"unknown {what} {got!r}{guess}",
         got=repr(got),
         expected=f"one of: {shown}" if known else "nothing: none is accepted here",
-        instead=write.format(near[0]) if near else "",
+        instead=instead,
     )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -15,9 +14,10 @@ from typing import Any, cast, get_args
 import torch
 from torch import Tensor
 
+from pellucid._arguments import integer
 from pellucid._batches import Progress, run_in_batches
 from pellucid._case import Case, Meter
-from pellucid._errors import ArgumentError, NumericalError, explain_error
+from pellucid._errors import ArgumentError, InputError, NumericalError, explain_error
 from pellucid._inputs import each, gathered
 from pellucid._needs import require
 from pellucid._results import Explanation, Provenance, Unit
@@ -67,9 +67,11 @@ def explain(
     spec, settings = as_method(method, METHODS)
     params = bound_parameters(spec, settings | params)
     goal = Target.parse(target).with_default(spec.explains)
-    seed, batch_size, budget = _numbers(seed, batch_size, budget)
-    _check_policy(long)
+    seed, batch_size = integer("seed", seed, 0), integer("batch_size", batch_size, 1, 8)
+    budget = None if budget is None else integer("budget", budget, 1, 1000)
+    _check_policies(long, progress)
     adapter.check_state()
+    adapter.weights_hash()  # which finds bad weights, and is kept for the provenance
     require(adapter, spec, METHODS)
     engine = _Engine(adapter, spec, params, seed, batch_size, budget)
     raw, several = gathered(inputs)
@@ -112,12 +114,26 @@ class _Engine:
 
     def explain_long(self, text: Text, target: Target) -> Explanation:
         """Explain a text that does not fit in windows."""
+        if self.adapter.task not in ("classification", "multilabel", "regression"):
+            raise InputError(
+                explain_error(
+                    "a long text is read in windows only where each window has its own prediction",
+                    got=f"{self.adapter.name}, which predicts tokens",
+                    expected="a classifier or a regression",
+                    instead="long='truncate'",
+                )
+            )
+
+        def length(piece: str) -> int:
+            return len(self.adapter.read(piece, target, long="windows").segments)
 
         def explain_texts(texts: list[str], goal: Target) -> list[Explanation]:
             read = [self.adapter.read(text, goal, long="truncate") for text in texts]
             return self.explain_items(read, goal)
 
-        return explain_in_windows(text, cast(int, self.adapter.longest), target, explain_texts)
+        return explain_in_windows(
+            text, cast(int, self.adapter.longest), target, explain_texts, length
+        )
 
     def _explain_batch(self, batch: Batch, target: Target) -> list[Explanation]:
         """Run the method on one batch and cut its answer into one explanation an input."""
@@ -188,7 +204,7 @@ def _one(
     notes = attribution.notes[row] if attribution.notes else ()
     return Explanation(
         scores=own.clone(),
-        item=item,
+        item=replace(item, notes=()),
         method=spec.name,
         params=dict(params),
         signed=spec.signed,
@@ -277,33 +293,7 @@ def _versions() -> dict[str, str]:
     return {name: version(name) for name in names} | {"python": platform.python_version()}
 
 
-def _numbers(seed: Any, batch_size: Any, budget: Any) -> tuple[int, int, int | None]:
-    """The engine's own numbers, whatever library's integers they are."""
-    return (
-        _integer("seed", seed, 0),
-        _integer("batch_size", batch_size, 1),
-        None if budget is None else _integer("budget", budget, 1),
-    )
-
-
-def _integer(name: str, value: Any, least: int) -> int:
-    try:
-        found = least - 1 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        found = least - 1
-    if found < least:
-        raise ArgumentError(
-            explain_error(
-                f"{name} is not a number that can be used",
-                got=f"{name}={value!r}",
-                expected=f"an integer of at least {least}",
-                instead=f"{name}={max(least, 8) if name != 'seed' else 0}",
-            )
-        )
-    return found
-
-
-def _check_policy(long: Any) -> None:
+def _check_policies(long: Any, progress: Any) -> None:
     if long not in get_args(LongText):
         raise ArgumentError(
             explain_error(
@@ -311,5 +301,14 @@ def _check_policy(long: Any) -> None:
                 got=f"long={long!r}",
                 expected=" or ".join(map(repr, get_args(LongText))),
                 instead="long='truncate'",
+            )
+        )
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise ArgumentError(
+            explain_error(
+                "progress cannot be shown like this",
+                got=f"progress={progress!r}",
+                expected="True, False, None, or a function of (done, total)",
+                instead="progress=True",
             )
         )

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import io
+import struct
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageOps
 
 from pellucid._errors import InputError, explain_error
 
 MOST_PIXELS = 50_000_000
 LEAST_SIDE = 2
+FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF")  # of pixels; no documents, no programs
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 
 Pixels = np.ndarray[tuple[int, int, int], np.dtype[np.uint8]]
@@ -22,7 +24,6 @@ Pixels = np.ndarray[tuple[int, int, int], np.dtype[np.uint8]]
 def read_image(raw: Any, channels: int = 3) -> tuple[Image.Image, tuple[str, ...]]:
     """An 8-bit image in grey (1 channel) or RGB (3), with notes on what had to be changed."""
     image = ImageOps.exif_transpose(_opened(raw))
-    _check_size(image)
     notes: list[str] = []
     if image.mode.startswith("I;16") or image.mode in ("I", "F"):
         image = _eight_bits(image)
@@ -38,17 +39,17 @@ def looks_like_image(path: str) -> bool:
 
 def _opened(raw: Any) -> Image.Image:
     if isinstance(raw, Image.Image):
-        return raw
+        return _checked(raw, "the image given")
     if isinstance(raw, str | Path):
         return _from_file(Path(raw))
     if isinstance(raw, bytes):
         return _decoded(io.BytesIO(raw), "the bytes given")
     if isinstance(raw, torch.Tensor):
-        raw = raw.detach().cpu().numpy()
+        raw = (raw.float() if raw.is_floating_point() else raw).detach().cpu().numpy()
         if raw.ndim == 3 and raw.shape[0] in (1, 3, 4):
             raw = raw.transpose(1, 2, 0)
     if isinstance(raw, np.ndarray):
-        return _from_array(raw)
+        return _checked(_from_array(raw), "the array given")
     raise InputError(
         explain_error(
             "this is not an image",
@@ -62,40 +63,62 @@ def _opened(raw: Any) -> Image.Image:
 
 def _from_file(path: Path) -> Image.Image:
     try:
-        there = path.is_file()
-    except (OSError, ValueError):  # a text, not a path
-        there = False
-    if not there:
+        with path.open("rb") as file:
+            return _decoded(file, str(path))
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        written = str(path)
         raise InputError(
             explain_error(
                 "there is no such image file",
-                got=str(path)[:80],
+                got=written if len(written) < 300 else f"{written[:80]}...",
                 expected="the path of an image",
                 instead="check the path; this model explains images, not texts",
             )
-        )
-    return _decoded(path, str(path))
-
-
-def _decoded(source: Any, name: str) -> Image.Image:
-    try:
-        image: Image.Image = Image.open(source)
-        _check_size(image)
-        image.load()
-    except (UnidentifiedImageError, OSError, ValueError, SyntaxError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            explain_error(
-                "this file cannot be read as an image",
-                got=f"{name} ({error})",
-                expected="a complete PNG, JPEG, WebP, BMP, GIF or TIFF",
-                instead="open it in an image viewer to see whether it is damaged",
-            )
         ) from None
-    except Image.DecompressionBombError as error:
-        raise InputError(explain_error("this image is too large", got=str(error))) from None
+
+
+def _decoded(source: IO[bytes], name: str) -> Image.Image:
+    try:
+        image = Image.open(source, formats=FORMATS)
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise _too_large(str(error)) from None
+    except (OSError, ValueError, SyntaxError) as error:
+        raise _damaged(name, error) from None
+    return _checked(image, name)
+
+
+def _checked(image: Image.Image, name: str) -> Image.Image:
+    """The image with all its pixels, whose number is checked before any is decoded."""
+    check_size(image)
+    try:
+        image.load()
+    except (OSError, ValueError, SyntaxError, struct.error) as error:
+        raise _damaged(name, error) from None
     return image
+
+
+def _damaged(name: str, error: Exception) -> InputError:
+    return InputError(
+        explain_error(
+            "this cannot be read as an image",
+            got=f"{name} ({error})",
+            expected="a complete " + ", ".join(FORMATS),
+            instead="open it in an image viewer to see whether it is damaged",
+        )
+    )
+
+
+def _too_large(got: str) -> InputError:
+    return InputError(
+        explain_error(
+            "this image is too large",
+            got=got,
+            expected=f"at most {MOST_PIXELS // 1_000_000} megapixels",
+            instead="image.thumbnail((2048, 2048)) before explaining it",
+        )
+    )
 
 
 def _from_array(array: np.ndarray[Any, Any]) -> Image.Image:
@@ -113,7 +136,7 @@ def _from_array(array: np.ndarray[Any, Any]) -> Image.Image:
     if array.dtype == np.uint8:
         return Image.fromarray(array)
     if array.dtype == np.uint16:
-        return Image.fromarray((array // 257).astype(np.uint8))
+        return Image.fromarray((array / 257).round().astype(np.uint8))
     if np.issubdtype(array.dtype, np.floating) and array.size:
         if np.isfinite(array).all() and array.min() >= 0 and array.max() <= 1:
             return Image.fromarray((array * 255).round().astype(np.uint8))
@@ -130,17 +153,11 @@ def _from_array(array: np.ndarray[Any, Any]) -> Image.Image:
     )
 
 
-def _check_size(image: Image.Image) -> None:
+def check_size(image: Image.Image) -> None:
+    """Refuse what would fill the memory, or is too small to show anything."""
     width, height = image.size
     if width * height > MOST_PIXELS:
-        raise InputError(
-            explain_error(
-                "this image is too large",
-                got=f"{width} x {height} pixels",
-                expected=f"at most {MOST_PIXELS // 1_000_000} megapixels",
-                instead="image.thumbnail((2048, 2048)) before explaining it",
-            )
-        )
+        raise _too_large(f"{width} x {height} pixels")
     if min(width, height) < LEAST_SIDE:
         raise InputError(
             explain_error(

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import torch
 
+from pellucid._arguments import integer
 from pellucid._batches import run_in_batches
 from pellucid._case import Case, Meter
 from pellucid._errors import ArgumentError, NumericalError, explain_error, unknown_name
@@ -61,8 +62,9 @@ def measure(
     adapter = as_adapter(model)
     spec = _as_metric(metric)
     params = bound_parameters(spec, params)
-    require(adapter, spec, METRICS)
+    seed, batch_size = integer("seed", seed, 0), integer("batch_size", batch_size, 1, 32)
     adapter.check_state()
+    require(adapter, spec, METRICS)
     several = not isinstance(explanations, Explanation)
     found = list(explanations) if isinstance(explanations, Sequence) else [explanations]
     for explanation in found:
@@ -128,7 +130,7 @@ def _one(
 def _as_metric(metric: str | Metric) -> Metric:
     if isinstance(metric, Metric):
         return metric
-    if metric not in METRICS:
+    if not isinstance(metric, str) or metric not in METRICS:
         raise ArgumentError(unknown_name("metric", metric, METRICS, write="metric={!r}"))
     return METRICS[metric]
 

@@ -108,10 +108,8 @@ class Explanation:
                 for index, segment in enumerate(self.segments)
                 if segment.role == "content" and segment.part == part and segment.span
             ]
-            for group in group_by_word(text, [span for _, span in own]):
-                spans = [own[i][1] for i in group]
-                start, end = min(a for a, _ in spans), max(b for _, b in spans)
-                scores = self.scores[[own[i][0] for i in group]].double()
+            for (start, end), tokens in group_by_word(text, [span for _, span in own]):
+                scores = self.scores[[own[i][0] for i in tokens]].double()
                 found.append(Word(text[start:end], float(reduce(scores)), (start, end), part))
         return found
 
@@ -202,9 +200,9 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the picture and the extras, in plain JSON types."""
-        from pellucid._store import summary
+        from pellucid._schema import to_document
 
-        return summary(self)
+        return to_document(self)
 
     # ---- inside ------------------------------------------------------------------------------
 

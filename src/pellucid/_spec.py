@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from pellucid._arguments import integer, real
 from pellucid._errors import ArgumentError, explain_error, unknown_name
 from pellucid._needs import Needs
 from pellucid._target import Quantity
@@ -127,9 +128,13 @@ def bound_parameters(spec: Method | Metric, given: Mapping[str, Any]) -> dict[st
 
 
 def _check_choices(spec: Method | Metric, given: Mapping[str, Any]) -> None:
-    """A parameter that is declared as a Literal takes one of its values."""
+    """A Literal takes one of its values, an int an integer, a float a finite number."""
     hints = get_type_hints(spec.function) if given else {}
     for name, value in given.items():
+        if hints.get(name) is int:
+            integer(name, value, -(10**9), 1)
+        elif hints.get(name) is float:
+            real(name, value)
         choices = get_args(hints.get(name)) if get_origin(hints.get(name)) is Literal else ()
         if choices and value not in choices:
             raise ArgumentError(

@@ -134,6 +134,25 @@ class Target:
                     instead="pellucid.Target.logit('positive')",
                 )
             )
+        for name in (self.label, self.against):
+            if isinstance(name, bool) or not isinstance(name, int | str | None):
+                raise ArgumentError(
+                    explain_error(
+                        "a class is given by its name or number",
+                        got=f"{name!r} in {self.describe()}",
+                        expected="a string or an integer",
+                        instead="pellucid.Target.logit('positive')",
+                    )
+                )
+        if self.against is not None and self.against == self.label:
+            raise ArgumentError(
+                explain_error(
+                    "a class has no odds against itself",
+                    got=f"label={self.label!r}, against={self.against!r}",
+                    expected="two classes",
+                    instead=f"pellucid.Target.log_odds({self.label!r})",
+                )
+            )
         if self.against is not None and self.quantity != "log_odds":
             raise ArgumentError(
                 explain_error(
@@ -168,16 +187,16 @@ class Objective:
         log_probability = F.logsigmoid(log_odds).sum(dim=-1)
         return log_probability.exp() if self.target.quantity == "probability" else log_probability
 
-    def of_output(self, output: Any) -> Tensor:
+    def of_output(self, output: Any, inputs: int) -> Tensor:
         """The explained number of each input by the user's own function of the output (b)."""
         assert self.target.function is not None
         value = self.target.function(output)
-        if not isinstance(value, Tensor) or value.dim() != 1:
+        if not isinstance(value, Tensor) or tuple(value.shape) != (inputs,):
             shape = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
             raise ArgumentError(
                 explain_error(
                     "the target function must give one number for each input of the batch",
-                    got=f"{shape}",
+                    got=f"target returned {shape} for {inputs} inputs",
                     expected="a tensor of shape (batch,)",
                     instead="target=lambda output: output.logits[:, 0, 3]",
                 )

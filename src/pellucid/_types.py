@@ -32,7 +32,7 @@ class Segment:
     box: tuple[int, int, int, int] | None = None  # top, left, bottom, right pixels of the view
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Text:
     """One text, or a pair of them, with the tokens that the model reads.
 

@@ -20,11 +20,16 @@ ExplainTexts = Callable[[list[str], Target], list[Explanation]]
 
 
 def explain_in_windows(
-    text: Text, longest: int, target: Target, explain_texts: ExplainTexts
+    text: Text,
+    longest: int,
+    target: Target,
+    explain_texts: ExplainTexts,
+    length: Callable[[str], int],
 ) -> Explanation:
     """Explain every window of at most `longest` tokens by itself, all for one class, then merge.
 
     Where no class is asked for, it is the one with the largest mean logit over the windows.
+    `length` counts the tokens that a piece of the text has when it is read alone.
     """
     if len(text.parts) > 1 or target.text is not None:
         raise InputError(
@@ -35,9 +40,9 @@ def explain_in_windows(
                 instead="long='truncate'",
             )
         )
-    added = sum(segment.role != "content" for segment in text.segments)
-    spans = window_spans(text, longest - added)
     source = text.parts[0]
+    added = sum(segment.role != "content" for segment in text.segments)
+    spans = window_spans(text, longest - added, lambda a, b: length(source[a:b]) <= longest)
     windows = [source[start:end] for start, end in spans]
     parts = explain_texts(windows, target)
     if len({part.index for part in parts}) > 1:
@@ -46,19 +51,27 @@ def explain_in_windows(
     return merged(text, spans, parts)
 
 
-def window_spans(text: Text, room: int, overlap: float = OVERLAP) -> list[tuple[int, int]]:
-    """Character spans of windows of whole words, of at most `room` tokens each."""
+def window_spans(
+    text: Text, room: int, fits: Callable[[int, int], bool] = lambda start, end: True
+) -> list[tuple[int, int]]:
+    """Character spans of windows of whole words, of at most `room` tokens each.
+
+    A piece may have more tokens alone than it had in the whole, so `fits` has the last word.
+    """
     spans = [s.span for s in text.segments if s.role == "content" and s.span is not None]
     words = group_by_word(text.parts[0], spans)
-    sizes = [len(word) for word in words]
+    sizes = [len(tokens) for _, tokens in words]
     windows: list[tuple[int, int]] = []
     first = 0
     while True:
         last = _fill(sizes, first, room)
-        windows.append((spans[words[first][0]][0], spans[words[last - 1][-1]][1]))
+        start = words[first][0][0]
+        while last > first + 1 and not fits(start, words[last - 1][0][1]):
+            last -= 1
+        windows.append((start, words[last - 1][0][1]))
         if last == len(words):
             return windows
-        first = max(first + 1, _step_back(sizes, last, overlap * room))
+        first = max(first + 1, _step_back(sizes, last, OVERLAP * room))
 
 
 def merged(
@@ -72,16 +85,14 @@ def merged(
     ordered = sorted(scores)
     source, first, count = text.parts[0], parts[0], len(parts)
     labels = {label for part in parts for label in part.prediction}
+    means = {k: sum(part.prediction.get(k, 0.0) for part in parts) / count for k in labels}
     notes = dict.fromkeys(note for part in parts for note in part.notes)
     return replace(
         first,
         scores=torch.tensor([sum(scores[s]) / len(scores[s]) for s in ordered]),
         item=Text(text.parts, tuple(Segment(source[a:b], span=(a, b)) for a, b in ordered)),
         value=sum(part.value for part in parts) / count,
-        prediction={
-            label: sum(part.prediction.get(label, 0.0) for part in parts) / count
-            for label in sorted(labels)
-        },
+        prediction=dict(sorted(means.items(), key=lambda item: (-item[1], item[0]))),
         logits=torch.stack([part.logits for part in parts]).mean(dim=0),
         extras={},
         notes=(*notes, f"{count} overlapping windows of the text, merged by words"),

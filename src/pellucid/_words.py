@@ -24,68 +24,95 @@ def word_spans(text: str) -> list[tuple[int, int]]:
     """The [start, end) characters of every word and every punctuation mark of a text."""
     spans: list[tuple[int, int]] = []
     previous = "space"
-    for index, character in enumerate(text):
+    for index in range(len(text)):
         kind = _kind(text, index, previous)
-        if kind == "space":
-            previous = kind
-        elif kind == "extends" and spans and previous != "space":
+        joins = kind == "extends" or previous == "joined" or (kind == previous == "letter")
+        if kind == "space" or (previous == "space" and unicodedata.category(text[index]) == "Cf"):
+            previous = "space"
+            continue
+        if joins and spans and previous != "space":
             spans[-1] = (spans[-1][0], index + 1)
-            previous = "joined" if character == _JOINER else previous
-        elif spans and ((kind == previous == "letter") or previous == "joined"):
-            spans[-1] = (spans[-1][0], index + 1)
-            previous = kind
         else:
             spans.append((index, index + 1))
+        if kind != "extends":
             previous = kind
+        elif text[index] == _JOINER and previous != "letter":
+            previous = "joined"
     return spans
 
 
-def group_by_word(text: str, spans: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """The indices of the tokens (given by their character spans) that make up each word."""
+def group_by_word(
+    text: str, spans: Sequence[tuple[int, int]]
+) -> list[tuple[tuple[int, int], list[int]]]:
+    """The words that tokens make up: the characters of each, and the numbers of its tokens.
+
+    A token that stands on white space alone belongs to the word that follows it.
+    """
     words = word_spans(text)
-    groups: list[list[int]] = []
-    reach = -1  # the last word that the group so far touches
+    groups: list[tuple[range, list[int]]] = []  # words that are joined, and their tokens
+    waiting: list[int] = []  # white space before the next word
     for index, (start, end) in sorted(enumerate(spans), key=lambda item: item[1]):
         touched = [w for w, (a, b) in enumerate(words) if a < end and start < b]
-        if groups and (not touched or touched[0] <= reach):
-            groups[-1].append(index)
+        if not touched:
+            waiting.append(index)
+        elif groups and touched[0] in groups[-1][0]:
+            joined = range(groups[-1][0].start, max(groups[-1][0].stop, touched[-1] + 1))
+            groups[-1] = (joined, [*groups[-1][1], *waiting, index])
+            waiting = []
         else:
-            groups.append([index])
-        reach = max([reach, *touched])
-    return groups
+            groups.append((range(touched[0], touched[-1] + 1), [*waiting, index]))
+            waiting = []
+    if waiting and groups:
+        groups[-1][1].extend(waiting)
+    return [((words[w[0]][0], words[w[-1]][1]), tokens) for w, tokens in groups]
 
 
 def align(text: str, pieces: Sequence[str]) -> list[tuple[int, int]]:
     """Character spans of decoded token texts, for tokenizers that report none or wrong ones.
 
-    A piece that is not found (half of a character, a normalised one) shares the character at which
-    it stands.
+    A piece that is not found (a part of a character, an unknown word) stands on the next character
+    that is not white space, and shares it with its like.
     """
+    lowered = [
+        character.lower() if len(character.lower()) == 1 else character for character in text
+    ]
+    folded = "".join(lowered)
     spans: list[tuple[int, int]] = []
     position = 0
-    folded = text.casefold() if len(text.casefold()) == len(text) else text
     for piece in pieces:
-        bare = piece.strip().casefold()
-        found = folded.find(bare, position) if bare else -1
-        if found < 0:
-            spans.append((min(position, len(text)), min(position + 1, len(text))))
-            continue
-        spans.append((found, found + len(bare)))
-        position = found + len(bare)
+        bare = piece.strip().lower().removeprefix("##")
+        reach = len(text) if len(bare) > 1 else position + 4  # one letter is found anywhere
+        found = folded.find(bare, position, reach) if bare else -1
+        if found >= 0:
+            position = found + len(bare)
+            spans.append((found, position))
+        else:
+            start = position + len(text[position:]) - len(text[position:].lstrip())
+            spans.append((start, min(start + 1, len(text))))
     return spans
 
 
 def _kind(text: str, index: int, previous: str) -> str:
     """What a character is to the word before it: space, letter, symbol, or an extension of it."""
     character = text[index]
-    category = unicodedata.category(character)
-    if character == _JOINER or category[0] == "M" or 0x1F3FB <= ord(character) <= 0x1F3FF:
+    code, category = ord(character), unicodedata.category(character)
+    if 0x1F1E6 <= code <= 0x1F1FF:  # two of these make a flag
+        return "extends" if previous == "flag" and _odd_flag(text, index) else "flag"
+    if category == "Cf" or category[0] == "M" or 0x1F3FB <= code <= 0x1F3FF:
         return "extends"
     if category[0] in "ZC":
         return "space"
-    if any(low <= ord(character) <= high for low, high in _IDEOGRAPHIC):
+    if any(low <= code <= high for low, high in _IDEOGRAPHIC):
         return "ideograph"
     if category[0] in "LN" or character == "_":
         return "letter"
     within = previous == "letter" and index + 1 < len(text) and text[index + 1].isalpha()
     return "letter" if character in _APOSTROPHES and within else "symbol"
+
+
+def _odd_flag(text: str, index: int) -> bool:
+    """Whether this half of a flag is the second of its pair."""
+    before = 0
+    while index > before and 0x1F1E6 <= ord(text[index - before - 1]) <= 0x1F1FF:
+        before += 1
+    return before % 2 == 1

@@ -14,7 +14,7 @@ from pellucid.adapters.blackbox import BlackBox, Scores, Split
 from pellucid.adapters.huggingface import from_huggingface, is_huggingface, load
 from pellucid.adapters.module import from_module
 from pellucid.adapters.timm import from_timm, is_timm
-from pellucid.adapters.torch_model import Call, Hints, TorchAdapter
+from pellucid.adapters.torch_model import Call, Hints, TorchAdapter, check_not_compiled
 
 __all__ = ["Adapter", "BlackBox", "TorchAdapter", "adapt", "as_adapter", "blackbox", "load"]
 
@@ -70,7 +70,9 @@ def _check_module(module: Any) -> None:
                 instead="pellucid.adapt(model.module, processor)",
             )
         )
-    if not isinstance(module, nn.Module):
+    if isinstance(module, nn.Module):
+        check_not_compiled(module)
+    else:
         raise ModelError(
             explain_error(
                 "this is not a model",
@@ -105,7 +107,12 @@ def blackbox(
         raise ArgumentError(explain_error("a black box is a function", got=type(function).__name__))
     if kind not in ("text", "image"):
         raise ArgumentError(
-            explain_error("unknown kind", got=f"kind={kind!r}", expected="'text' or 'image'")
+            explain_error(
+                "unknown kind",
+                got=f"kind={kind!r}",
+                expected="'text' or 'image'",
+                instead="kind='text'",
+            )
         )
     return BlackBox(function, kind, labels, scores=scores, split=split, size=size, name=name)
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor
 
-from pellucid._errors import ArgumentError, explain_error, unknown_name
+from pellucid._errors import ArgumentError, ModelError, explain_error, unknown_name
 from pellucid._needs import Needs
 from pellucid._target import Objective, Target
 from pellucid._types import Batch, Picture, Text
@@ -122,6 +122,15 @@ class Adapter(ABC):
         if self.task == "other":
             raise _no_single_row(target)
         logits = self.rows(output, batch)  # b k c
+        if self.labels and len(self.labels) != logits.shape[-1] and self.task != "regression":
+            raise ModelError(
+                explain_error(
+                    "the labels are not those of this model",
+                    got=f"{len(self.labels)} labels for {logits.shape[-1]} classes",
+                    expected="one name a class, in the order of the output",
+                    instead=f"pellucid.adapt(..., labels=[...])  # {logits.shape[-1]} names",
+                )
+            )
         self._check_target(target, logits.shape[-1])
         if target.text is not None:
             assert batch.reads is not None
@@ -140,7 +149,7 @@ class Adapter(ABC):
         if value_only and target.quantity not in (None, "logit"):
             raise ArgumentError(
                 explain_error(
-                    "this model predicts a value, not a distribution over classes",
+                    "a regression predicts a value, not a distribution over classes",
                     got=f"target: {target.describe()}",
                     expected="the value itself",
                     instead="target=None",

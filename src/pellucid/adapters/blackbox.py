@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal
@@ -47,15 +46,7 @@ class BlackBox(Adapter):
         self.name = name or str(getattr(function, "__name__", type(function).__name__))
         self._split = split
         self._scores = scores
-        if kind == "image" and size is None:
-            raise ArgumentError(
-                explain_error(
-                    "images need one size",
-                    got="size=None",
-                    expected="(height, width) of the pictures that the function takes",
-                    instead="pellucid.blackbox(f, kind='image', labels=[...], size=(224, 224))",
-                )
-            )
+        _check_settings(kind, self.labels, split, size)
         plain = Resize(size or (1, 1), mean=(0.0, 0.0, 0.0), std=(1.0, 1.0, 1.0))
         self._reader = ImageReader(plain)
 
@@ -103,13 +94,16 @@ class BlackBox(Adapter):
         return self._reader
 
     def output(self, batch: Batch) -> Tensor:
-        scores = torch.as_tensor(np.asarray(self._function(self._raw(batch))), dtype=self.dtype)
-        if scores.shape != (len(batch), len(self.labels)):
+        answer = self._function(self._raw(batch))
+        scores = _as_numbers(answer)
+        if scores is None or scores.shape != (len(batch), len(self.labels)):
+            shape = type(answer).__name__ if scores is None else tuple(scores.shape)
             raise ModelError(
                 explain_error(
-                    f"the function {self.name} returned scores of another shape",
-                    got=f"{tuple(scores.shape)} for {len(batch)} inputs",
-                    expected=f"({len(batch)}, {len(self.labels)}): one score a label",
+                    f"the function {self.name} did not return one score an input and label",
+                    got=f"{shape} for {len(batch)} inputs",
+                    expected=f"numbers of shape ({len(batch)}, {len(self.labels)})",
+                    instead="return model.predict_log_proba(inputs)",
                 )
             )
         return self._as_logits(scores)
@@ -160,10 +154,17 @@ class BlackBox(Adapter):
         parts = text_parts(raw)
         segments: list[Segment] = []
         for part, text in enumerate(parts):
-            spans = (
-                word_spans(text) if not callable(self._split) else _find(text, self._split(text))
-            )
+            spans = _find(text, self._split(text)) if callable(self._split) else word_spans(text)
             segments += [Segment(text[a:b], span=(a, b), part=part) for a, b in spans]
+        if not segments:
+            raise InputError(
+                explain_error(
+                    "this text has no piece that could be left out",
+                    got=repr(parts[0]),
+                    expected="a text of at least one word",
+                    instead="pellucid.explain(model, 'a fine film')",
+                )
+            )
         return Text(parts, tuple(segments))
 
     def _texts(self, items: Sequence[Text]) -> Batch:
@@ -174,12 +175,51 @@ class BlackBox(Adapter):
         return Batch({}, tuple(items), mask)
 
 
-def _find(text: str, pieces: Sequence[str]) -> list[tuple[int, int]]:
+def _check_settings(kind: str, labels: Sequence[str], split: Any, size: Any) -> None:
+    """What a black box is told about its function, before it is called."""
+    problem, instead = "", "pellucid.blackbox(f, kind='text', labels=['no', 'yes'])"
+    if not labels:
+        problem = "labels=[]"
+    elif kind == "text" and not (split is None or callable(split)):
+        problem = f"split={split!r} for texts, where a function is due"
+    elif kind == "image":
+        instead = "pellucid.blackbox(f, kind='image', labels=[...], size=(224, 224), split=16)"
+        sides = tuple(size) if isinstance(size, tuple | list) else ()
+        if len(sides) != 2 or not all(isinstance(side, int) and side > 0 for side in sides):
+            problem = f"size={size!r}, where (height, width) is due"
+        elif split is not None and not (isinstance(split, int) and 0 < split <= min(sides)):
+            problem = f"split={split!r} for pictures of {sides}, where the side of a patch is due"
+    if problem:
+        raise ArgumentError(
+            explain_error(
+                "this is not enough to call the function",
+                got=problem,
+                expected="the names of its classes; for images their size",
+                instead=instead,
+            )
+        )
+
+
+def _as_numbers(answer: Any) -> Tensor | None:
+    """The answer as a tensor, in whatever numeric form it came."""
+    try:
+        if isinstance(answer, list | tuple) and answer and isinstance(answer[0], Tensor):
+            answer = torch.stack(list(answer))
+        if isinstance(answer, Tensor):
+            return answer.detach().cpu().double()
+        return torch.as_tensor(np.asarray(answer, dtype=np.float64))
+    except (TypeError, ValueError, RuntimeError):
+        return None
+
+
+def _find(text: str, pieces: Any) -> list[tuple[int, int]]:
     """Where the pieces stand in the text, in order."""
-    spans, position = [], 0
-    for piece in pieces:
-        start = text.find(piece, position)
-        if start < 0 or not piece:
+    spans: list[tuple[int, int]] = []
+    position = 0
+    listed: list[Any] = list(pieces) if isinstance(pieces, Iterable) else [pieces]
+    for piece in listed:
+        start = text.find(piece, position) if isinstance(piece, str) and piece else -1
+        if start < 0:
             raise InputError(
                 explain_error(
                     "split returned a piece that is not in the text",
@@ -194,21 +234,20 @@ def _find(text: str, pieces: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _without(text: Text, keep: Sequence[bool]) -> Text:
-    """The text with the segments that are not kept cut out, and single spaces where they stood."""
-    parts, segments = [], []
+    """The text without the segments that are not kept, and with single spaces between the rest."""
+    parts: list[str] = []
+    segments: list[Segment] = []
     for number, part in enumerate(text.parts):
-        written, end = "", 0
+        written, end, space = "", 0, False
         for segment, stays in zip(text.segments, keep, strict=True):
             if segment.part != number or segment.span is None:
                 continue
-            gap = re.sub(r"\s+", " ", part[end : segment.span[0]])
-            end = segment.span[1]
+            gap, end = part[end : segment.span[0]], segment.span[1]
+            space = space or any(character.isspace() for character in gap)
             if not stays:
-                written += " " if gap and not written.endswith(" ") else ""
                 continue
-            written += gap if not (written.endswith(" ") or not written) else gap.lstrip()
-            start = len(written)
-            written += segment.text
-            segments.append(replace(segment, span=(start, len(written))))
-        parts.append(written.rstrip())
+            written += "".join(gap.split()) + (" " if space and written else "")
+            segments.append(replace(segment, span=(len(written), len(written) + len(segment.text))))
+            written, space = written + segment.text, False
+        parts.append(written + "".join(part[end:].split()))
     return Text(tuple(parts), tuple(segments), text.notes)

@@ -55,6 +55,7 @@ def load(
 
     path = _resolve(str(name))
     _check_folder(path)
+    _check_dtype(dtype)
     _look_up(path, revision)
     options: dict[str, Any] = {"trust_remote_code": trust_remote_code}
     if revision is not None:
@@ -88,7 +89,7 @@ def from_huggingface(
     if getattr(config, "is_encoder_decoder", False):
         raise ModelError(
             explain_error(
-                "encoder-decoder models are not explained yet",
+                "encoder-decoder models, which generate from another text, are not explained yet",
                 got=type(module).__name__,
                 expected="a classifier, a masked or a causal language model",
                 instead="load the encoder with a classification head, or a decoder-only model",
@@ -145,6 +146,19 @@ def _resolve(name: str) -> str:
     return str(bundled_path(short))
 
 
+def _check_dtype(dtype: Any) -> None:
+    known = isinstance(getattr(torch, dtype, None), torch.dtype) if isinstance(dtype, str) else None
+    if not (dtype == "auto" or known or isinstance(dtype, torch.dtype)):
+        raise ModelError(
+            explain_error(
+                "unknown type of numbers",
+                got=f"dtype={dtype!r}",
+                expected="a torch.dtype, its name, or 'auto' for what the checkpoint stores",
+                instead="dtype='float32'",
+            )
+        )
+
+
 def _check_folder(path: str) -> None:
     if os.path.isfile(os.path.join(path, "adapter_config.json")):
         raise ModelError(
@@ -176,9 +190,10 @@ def _model_classes(transformers: Any, config: Any, name: str) -> list[Any]:
     if getattr(config, "is_encoder_decoder", False) or named.endswith("ForConditionalGeneration"):
         raise ModelError(
             explain_error(
-                "models that generate from another input are not explained yet",
+                "encoder-decoder models, which generate from another text, are not explained yet",
                 got=f"{name} ({named or config.model_type})",
                 expected="a classifier, a masked or a causal language model",
+                instead="pellucid.load('pellucid/reviews-bert')",
             )
         )
     head = next((head for head in _HEADS if named.endswith(head)), None)
@@ -231,7 +246,10 @@ def _load_processor(transformers: Any, path: str, module: Any, options: Mapping[
     if module.main_input_name == "pixel_values":
         # the backend without torchvision, so that numbers are the same on every machine
         return transformers.AutoImageProcessor.from_pretrained(path, backend="pil", **options)
-    return transformers.AutoTokenizer.from_pretrained(path, **options)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(path, **options)
+    if len(tokenizer) <= len(tokenizer.all_special_ids):
+        raise OSError(f"its tokenizer has no words: are the tokenizer files in {path}?")
+    return tokenizer
 
 
 def _not_loaded(name: str, error: Exception, trusted: bool) -> str:
@@ -251,7 +269,7 @@ def _not_loaded(name: str, error: Exception, trusted: bool) -> str:
         if here
         else "a folder on this machine, a name on the Hugging Face hub (with a network), or a "
         "bundled model",
-        instead=""
+        instead="model.save_pretrained(folder), tokenizer.save_pretrained(folder)"
         if here
         else "pellucid.load(" + " | ".join(repr(f"pellucid/{n}") for n in bundled_names()) + ")",
     )

@@ -16,9 +16,11 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from pellucid._errors import InputError, explain_error
+from pellucid._errors import ArgumentError, InputError, explain_error
 from pellucid._images import Pixels, read_image
 from pellucid._types import Batch, Picture, Segment
+
+_INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
 
 
 class Preprocessing(Protocol):
@@ -48,6 +50,28 @@ class Resize:
     fit: Literal["stretch", "crop"] = "stretch"
     crop_fraction: float = 1.0
     interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos"] = "bilinear"
+
+    def __post_init__(self) -> None:
+        size = self.size if isinstance(self.size, tuple | list) else (self.size,)
+        problems = {
+            "size": len(size) != 2 or not all(isinstance(n, int) and n > 0 for n in size),
+            "mean and std": len(self.mean) not in (1, 3) or len(self.mean) != len(self.std),
+            "std": any(value == 0 for value in self.std),
+            "fit": self.fit not in ("stretch", "crop"),
+            "crop_fraction": not self.crop_fraction > 0,
+            "interpolation": self.interpolation not in _INTERPOLATIONS,
+        }
+        wrong = [name for name, problem in problems.items() if problem]
+        if wrong:
+            raise ArgumentError(
+                explain_error(
+                    f"{wrong[0]} of this preprocessing cannot be used",
+                    got=repr(self),
+                    expected="size=(height, width), one or three of mean and std, fit 'stretch' or "
+                    f"'crop', a positive crop_fraction, interpolation of {_INTERPOLATIONS}",
+                    instead="pellucid.Resize((224, 224))",
+                )
+            )
 
     @property
     def channels(self) -> int:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pellucid._errors import ArgumentError, InputError, explain_error
 from pellucid._types import Batch, Segment, Text
-from pellucid._words import align
+from pellucid._words import align, word_spans
 
 LongText = Literal["refuse", "truncate", "windows"]
 Reads = Literal["none", "mask", "last"]  # where per-token logits are read
@@ -96,6 +96,15 @@ class TextReader:
                     instead=f"pellucid.Target.continuation({text!r}) for a causal model",
                 )
             )
+        if ids[0] == self.tokenizer.unk_token_id and text != self.tokenizer.unk_token:
+            raise ArgumentError(
+                explain_error(
+                    f"{text!r} is not in the vocabulary of this model",
+                    got=f"{argument}={text!r}",
+                    expected="a token that the tokenizer knows",
+                    instead=f"{argument}={self.tokenizer.unk_token!r} for the unknown token itself",
+                )
+            )
         return int(ids[0])
 
     # ---- one text ----------------------------------------------------------------------------
@@ -120,6 +129,7 @@ class TextReader:
                     "this text has no token of its own",
                     got=repr(parts[0]),
                     expected="a text of at least one word that the tokenizer knows how to split",
+                    instead="pellucid.explain(model, 'a fine film')",
                 )
             )
         rows: dict[str, tuple[int, ...]] = {
@@ -150,7 +160,7 @@ class TextReader:
             bool(flag) or token == masked
             for flag, token in zip(encoded["special_tokens_mask"], ids, strict=True)
         ]
-        owners = self._owners(encoded, special)
+        owners = self._owners(encoded, special, len(parts))
         pieces = [self.tokenizer.decode([token]) for token in ids]
         offsets = encoded.get("offset_mapping")
         spans: list[tuple[int, int] | None] = [None] * len(ids)
@@ -171,13 +181,24 @@ class TextReader:
             for i, span in enumerate(spans)
         )
 
-    def _owners(self, encoded: Mapping[str, Any], special: list[bool]) -> list[int]:
+    def _owners(self, encoded: Mapping[str, Any], special: list[bool], parts: int) -> list[int]:
         """Which text of a pair each token belongs to."""
         sequence_ids = getattr(encoded, "sequence_ids", None)
         if sequence_ids is not None and getattr(self.tokenizer, "is_fast", False):
             return [owner or 0 for owner in sequence_ids(0)]
         kinds = encoded.get("token_type_ids")
-        return list(kinds) if kinds else [0] * len(special)
+        if kinds:
+            return list(kinds)
+        if parts > 1:
+            raise InputError(
+                explain_error(
+                    "this tokenizer does not tell the two texts of a pair apart",
+                    got=f"{type(self.tokenizer).__name__}, slow and without token types",
+                    expected="a fast tokenizer, or one text",
+                    instead="AutoTokenizer.from_pretrained(..., use_fast=True)",
+                )
+            )
+        return [0] * len(special)
 
     def _continuation_ids(self, continuation: str) -> list[int]:
         if self.reads != "last":
@@ -196,6 +217,7 @@ class TextReader:
                     "the continuation is empty",
                     got=f"Target.continuation({continuation!r})",
                     expected="at least one token",
+                    instead="pellucid.Target.continuation(' and so on')",
                 )
             )
         return [int(token) for token in ids]
@@ -217,6 +239,7 @@ class TextReader:
                     "nothing is left of the text",
                     got="every token dropped, and the model adds none of its own",
                     expected="at least one token that stays",
+                    instead="keep at least one token",
                 )
             )
         return text.rows
@@ -327,24 +350,40 @@ def text_parts(raw: Any) -> tuple[str, ...]:
             )
         )
     for part in parts:
-        if not part.strip():
+        if not word_spans(part):
             raise InputError(
                 explain_error(
                     "there is nothing to explain in an empty text",
                     got=repr(part),
                     expected="a text of at least one word",
+                    instead="pellucid.explain(model, 'a fine film')",
                 )
             )
+        _check_characters(part)
     return parts
 
 
+def _check_characters(part: str) -> None:
+    try:
+        part.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            explain_error(
+                "this text holds half of a character",
+                got=f"{part[error.start]!r} at {error.start}",
+                expected="text that can be written as UTF-8",
+                instead="text.encode(errors='replace').decode()",
+            )
+        ) from None
+
+
 def _plausible(text: str, spans: Sequence[tuple[int, ...]], pieces: Sequence[str]) -> bool:
-    """Whether a tokenizer's offsets can be believed: inside the text, and not empty throughout."""
+    """Whether a tokenizer's offsets can be believed: inside the text, none of them empty."""
     if len(spans) != len(pieces):
         return False
     inside = all(0 <= start <= end <= len(text) for start, end in spans)
     written = [span for span, piece in zip(spans, pieces, strict=True) if piece.strip()]
-    return inside and (not written or any(end > start for start, end in written))
+    return inside and all(end > start for start, end in written)
 
 
 def _without_spaces(text: str, start: int, end: int) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from pellucid._errors import ArgumentError, ModelError, explain_error
+from pellucid._errors import ArgumentError, ModelError, NumericalError, explain_error
 from pellucid._needs import Needs
 from pellucid._types import Batch
 from pellucid.adapters.anatomy import Anatomy, examine
@@ -150,6 +150,7 @@ class TorchAdapter(Adapter):
         return self.anatomy.missing.get(flag, "not offered")
 
     def check_state(self) -> None:
+        check_not_compiled(self.module)
         for name, child in self.module.named_modules():
             if child.training:
                 raise ModelError(
@@ -158,15 +159,6 @@ class TorchAdapter(Adapter):
                         got=f"{name or self.name}.training == True",
                         expected="a model in evaluation mode",
                         instead="model.eval()",
-                    )
-                )
-            if type(child).__name__ == "OptimizedModule" or child._compiled_call_impl is not None:
-                raise ModelError(
-                    explain_error(
-                        "a compiled model cannot be observed from outside",
-                        got=f"{name or self.name}, compiled",
-                        expected="the model as it was before torch.compile",
-                        instead="pellucid.adapt(model._orig_mod, processor)",
                     )
                 )
 
@@ -181,6 +173,7 @@ class TorchAdapter(Adapter):
             return self._hashed[1]
         digest = hashlib.sha256()
         for name, tensor in state:
+            _check_weight(name, tensor)
             digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
             if not tensor.is_meta:
                 raw = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
@@ -322,6 +315,36 @@ class TorchAdapter(Adapter):
             return stream.gather(1, index.to(stream.device).expand(-1, -1, stream.shape[-1]))
 
         stack.enter_context(edited(self.anatomy.embedding, gather))
+
+
+def check_not_compiled(module: nn.Module) -> None:
+    """Refuse what torch.compile made: its inside does not pass through hooks."""
+    for name, child in module.named_modules():
+        if type(child).__name__ == "OptimizedModule" or child._compiled_call_impl is not None:
+            raise ModelError(
+                explain_error(
+                    "a compiled model cannot be observed from outside",
+                    got=f"{name or type(module).__name__}, made by torch.compile",
+                    expected="the model as it was before",
+                    instead="pellucid.adapt(model._orig_mod, processor)",
+                )
+            )
+
+
+def _check_weight(name: str, tensor: Tensor) -> None:
+    """A fused kernel may hide one bad weight from the prediction, but not from an explanation."""
+    if not isinstance(tensor, nn.Parameter) or tensor.is_meta or not tensor.is_floating_point():
+        return
+    if not torch.isfinite(tensor).all():
+        bad = int((~torch.isfinite(tensor)).sum())
+        raise NumericalError(
+            explain_error(
+                "the weights of the model are not finite",
+                got=f"{bad} of {tensor.numel()} numbers of {name} are NaN or infinite",
+                expected="finite weights",
+                instead="load the checkpoint again, or train it anew",
+            )
+        )
 
 
 def _as_leaf(tensor: Tensor) -> Tensor:

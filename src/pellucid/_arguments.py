@@ -1,0 +1,45 @@
+"""Checks of numbers that users pass, whatever library's integers or floats they are."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+from pellucid._errors import ArgumentError, explain_error
+
+
+def integer(name: str, value: Any, least: int, example: int | None = None) -> int:
+    """The value as an integer of at least `least`."""
+    try:
+        found = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        found = None
+    if found is None or found < least:
+        raise ArgumentError(
+            explain_error(
+                f"{name} is not a number that can be used",
+                got=f"{name}={value!r}",
+                expected=f"an integer of at least {least}",
+                instead=f"{name}={least if example is None else example}",
+            )
+        )
+    return found
+
+
+def real(name: str, value: Any, example: float = 0.5) -> float:
+    """The value as a finite number."""
+    try:
+        found = math.nan if isinstance(value, bool | str) else float(value)
+    except (TypeError, ValueError):
+        found = math.nan
+    if not math.isfinite(found):
+        raise ArgumentError(
+            explain_error(
+                f"{name} is not a number",
+                got=f"{name}={value!r}",
+                expected="a finite number",
+                instead=f"{name}={example}",
+            )
+        )
+    return found
