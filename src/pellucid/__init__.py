@@ -40,6 +40,8 @@ _HOME = {
     "UnsupportedCombination": "pellucid._errors",
 }
 
+_SUBMODULES = ("models", "testing")
+
 __all__ = sorted([*_HOME, "__version__"])
 
 if TYPE_CHECKING:
@@ -72,14 +74,24 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from importlib.metadata import version
-
-        return version("pellucid")
+        return _version()
+    if name in _SUBMODULES:
+        return import_module(f"pellucid.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'pellucid' has no attribute {name!r}")
     found = getattr(import_module(_HOME[name]), name)
     globals()[name] = found
     return found
+
+
+def _version() -> str:
+    """The version of the installed package; a plain source tree has none."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("pellucid")
+    except PackageNotFoundError:
+        return "0+source"
 
 
 def __dir__() -> list[str]:

@@ -238,7 +238,7 @@ class Case:
             final = adapter.value_at(self.batch, last).requires_grad_()
             output = adapter.output_from(self.batch, last, final)
             score = self._number(self.objective, output, self.batch)
-            weights = read_tokens(score[:, None], final).float() * self.mask
+            weights = read_tokens(score[:, None], final).to(self.mask.device) * self.mask.float()
         return weights / weights.sum(dim=1, keepdim=True).clamp(min=1)
 
     # ---- changed inputs ----------------------------------------------------------------------

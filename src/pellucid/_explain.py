@@ -14,6 +14,7 @@ from typing import Any, cast, get_args
 import torch
 from torch import Tensor
 
+import pellucid
 from pellucid._arguments import integer
 from pellucid._batches import Progress, run_in_batches
 from pellucid._case import Case, Meter
@@ -289,8 +290,12 @@ def _dtype(adapter: Adapter) -> str:
 
 @cache
 def _versions() -> dict[str, str]:
-    names = ("pellucid", "torch", "transformers")
-    return {name: version(name) for name in names} | {"python": platform.python_version()}
+    libraries = {name: version(name) for name in ("torch", "transformers")}
+    return {
+        "pellucid": pellucid.__version__,
+        **libraries,
+        "python": platform.python_version(),
+    }
 
 
 def _check_policies(long: Any, progress: Any) -> None:

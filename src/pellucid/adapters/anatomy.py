@@ -345,7 +345,8 @@ def _find_text_readout(anatomy: Anatomy, seen: Observation, probe: Batch) -> str
     read = _tokens_read(anatomy, seen)
     kinds: tuple[Literal["first", "last", "mean"], ...] = ("first", "last", "mean")
     for kind in kinds:
-        if read is not None and torch.equal(Readout(kind).weights(probe, probe.mask) > 0, read):
+        weights = Readout(kind).weights(probe, probe.mask)
+        if read is not None and torch.equal(weights.to(read.device) > 0, read):
             anatomy.readout = Readout(kind)
             return None
     return _unknown_readout(read)

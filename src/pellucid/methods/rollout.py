@@ -57,6 +57,7 @@ _FUSE = {
 
 def _without_smallest(fused: Tensor, discard: float, mask: Tensor) -> Tensor:
     """Zero the smallest entries among each input's own tokens, but for the first to itself."""
+    mask = mask.to(fused.device)
     pairs = mask[:, :, None] & mask[:, None, :]  # b t s
     first = mask.float().argmax(dim=1)
     kept = fused.clone()

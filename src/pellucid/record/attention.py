@@ -104,7 +104,8 @@ class AttentionWatch(TorchFunctionMode):
 
     def _probabilities(self, scores: Tensor, masked: bool = False) -> Tensor:
         if self._blocked is not None and scores.dim() == 4:
-            scores, masked = scores.masked_fill(self._blocked, -torch.inf), True
+            scores = scores.masked_fill(self._blocked.to(scores.device), -torch.inf)
+            masked = True
         if not masked:
             return scores.softmax(dim=-1)
         nothing = (scores == -torch.inf).all(dim=-1, keepdim=True)  # a padded query sees no key

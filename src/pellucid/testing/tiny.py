@@ -300,7 +300,7 @@ class TokenTransformer(nn.Module):
         """Class scores (b c)."""
         hidden = self.encoder(self.table(input_ids), src_key_padding_mask=attention_mask == 0)
         weights = attention_mask / attention_mask.sum(dim=1, keepdim=True)
-        found: Tensor = self.head((hidden * weights[..., None]).sum(dim=1))
+        found: Tensor = self.head((hidden * weights[..., None].to(hidden.dtype)).sum(dim=1))
         return found
 
 

@@ -1,0 +1,77 @@
+"""What the documents show is what happens: tables, code, commands, the diff of a new method."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from pellucid.cli import main
+from pellucid.testing import check_method
+from pellucid.testing.docs import with_tables
+from pellucid.testing.tiny import build
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+
+def blocks(text, language):
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def test_the_readmes_tables_are_those_of_the_code():
+    assert with_tables(README) == README, "type: python -m pellucid.testing.docs"
+
+
+def test_the_readmes_python_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in blocks(README, "python"):
+        exec(block, names)
+    capsys.readouterr()
+    assert {path.name for path in tmp_path.iterdir()} == {"report.html", "digits.html"}
+
+
+def test_the_readmes_commands_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    commands = [
+        line
+        for block in blocks(README, "console")
+        for line in block.replace("\\\n", " ").splitlines()
+        if line.startswith("pellucid ")
+    ]
+    assert len(commands) == 2
+    for command in commands:
+        monkeypatch.setattr(sys, "argv", shlex.split(command))
+        with pytest.raises(SystemExit) as stop:
+            main()
+        assert not stop.value.code
+    capsys.readouterr()
+    assert (tmp_path / "review.html").is_file()
+
+
+@pytest.mark.parametrize("family", ["bert", "vit", "llama-lm", "swin"])
+def test_the_method_in_contributing_keeps_its_promises(family):
+    (diff,) = blocks(CONTRIBUTING, "diff")
+    added = diff.split("--- a/")[0].splitlines()
+    code = "\n".join(line[1:] for line in added if line.startswith("+") and line[:3] != "+++")
+    names = {}
+    exec(code, names)
+    check_method(names["gradient_norm"], lambda dtype: build(family, dtype=dtype))
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/architecture.md"])
+def test_links_lead_somewhere(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        assert (ROOT / name).parent.joinpath(target).exists(), target
+
+
+def test_make_targets_that_are_named_exist():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in set(re.findall(r"\bmake ([a-z]+)\b", README + CONTRIBUTING)):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
