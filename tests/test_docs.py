@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -57,11 +59,22 @@ def test_the_readmes_commands_run(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("family", ["bert", "vit", "llama-lm", "swin"])
 def test_the_method_in_contributing_keeps_its_promises(family):
     (diff,) = blocks(CONTRIBUTING, "diff")
-    added = diff.split("--- a/")[0].splitlines()
-    code = "\n".join(line[1:] for line in added if line.startswith("+") and line[:3] != "+++")
+    (new_file,) = (part for part in diff.split("diff --git ") if "--- /dev/null" in part)
+    added = [line for line in new_file.splitlines() if line.startswith("+")]
+    code = "\n".join(line[1:] for line in added if not line.startswith("+++"))
     names = {}
     exec(code, names)
     check_method(names["gradient_norm"], lambda dtype: build(family, dtype=dtype))
+
+
+@pytest.mark.skipif(not shutil.which("git"), reason="git is not installed")
+def test_the_diff_in_contributing_applies(tmp_path):
+    (diff,) = blocks(CONTRIBUTING, "diff")
+    table = Path("src/pellucid/methods/__init__.py")
+    (tmp_path / table.parent).mkdir(parents=True)
+    shutil.copy(ROOT / table, tmp_path / table)
+    subprocess.run(["git", "apply", "-"], input=diff, text=True, cwd=tmp_path, check=True)
+    assert "gradient_norm" in (tmp_path / table).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/architecture.md"])
