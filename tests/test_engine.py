@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import pellucid
-from pellucid import BudgetExceeded, Needs, Target
+from pellucid import ArgumentError, BudgetExceeded, Needs, Target
 from pellucid._case import Case
 from pellucid.methods import METHODS
 from pellucid.record.places import replaced
@@ -387,3 +387,24 @@ def test_an_error_says_which_of_several_inputs_it_is_about():
 def test_chat_messages_are_refused_by_name():
     with pytest.raises(pellucid.InputError, match="apply_chat_template"):
         pellucid.explain(build("llama-lm"), [{"role": "user", "content": "hello"}])
+
+
+# ---- presets -------------------------------------------------------------------------------------
+
+
+@pellucid.method(needs=Needs.NOTHING, signed=True, presets={"paper": {"scale": 2.0, "shift": 1.0}})
+def scaled(case, *, scale: float = 1.0, shift: float = 0.0):
+    """Token numbers, scaled and shifted."""
+    return torch.arange(case.mask.shape[1]).expand(case.mask.shape) * scale + shift
+
+
+def test_a_preset_stands_for_its_parameters_and_gives_way_to_others(tiny):
+    paper = pellucid.explain(tiny("bert"), "the film", method=scaled, preset="paper")
+    assert paper.params == {"scale": 2.0, "shift": 1.0}
+    other = pellucid.explain(tiny("bert"), "the film", method=scaled, preset="paper", shift=5.0)
+    assert other.params == {"scale": 2.0, "shift": 5.0}
+
+
+def test_an_unknown_preset_is_refused_with_the_nearest(tiny):
+    with pytest.raises(ArgumentError, match="did you mean 'paper'"):
+        pellucid.explain(tiny("bert"), "the film", method=scaled, preset="papr")

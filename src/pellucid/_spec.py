@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -33,6 +33,7 @@ class Method:
     kinds: tuple[str, ...] = _BOTH
     explains: Quantity = "logit"  # the quantity where the user names none
     class_specific: bool = True
+    presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     declared: bool = True  # False: a plain function, which finds out what it needs as it asks
     role: Literal["method"] = "method"
 
@@ -56,6 +57,7 @@ class Metric:
     better: Better
     family: str
     kinds: tuple[str, ...] = _BOTH
+    presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     role: Literal["metric"] = "metric"
 
     def __call__(self, case: Any, explanations: Any, **parameters: Any) -> Any:
@@ -75,13 +77,24 @@ def method(
     kinds: tuple[str, ...] = _BOTH,
     explains: Quantity = "logit",
     class_specific: bool = True,
+    presets: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Callable[[Callable[..., Any]], Method]:
-    """Declare a method. `signed`: whether a negative score speaks against the target."""
+    """Declare a method. `signed`: whether a negative score speaks against the target.
+
+    `presets` are named sets of parameters, such as a paper's own: ``explain(..., preset="tis")``.
+    """
 
     def declare(function: Callable[..., Any]) -> Method:
-        cited = (cite,) if isinstance(cite, str) else cite
         return Method(
-            function, function.__name__, needs, cited, signed, kinds, explains, class_specific
+            function,
+            function.__name__,
+            needs,
+            _as_tuple(cite),
+            signed,
+            kinds,
+            explains,
+            class_specific,
+            presets or {},
         )
 
     return declare
@@ -94,18 +107,31 @@ def metric(
     better: Better,
     family: str,
     kinds: tuple[str, ...] = _BOTH,
+    presets: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Callable[[Callable[..., Any]], Metric]:
     """Declare a metric. `better` says in which direction it improves."""
 
     def declare(function: Callable[..., Any]) -> Metric:
-        cited = (cite,) if isinstance(cite, str) else cite
-        return Metric(function, function.__name__, needs, cited, better, family, kinds)
+        return Metric(
+            function,
+            function.__name__,
+            needs,
+            _as_tuple(cite),
+            better,
+            family,
+            kinds,
+            presets or {},
+        )
 
     return declare
 
 
 def bound_parameters(spec: Method | Metric, given: Mapping[str, Any]) -> dict[str, Any]:
-    """All parameters of a method or metric with their values; an unknown name is an error."""
+    """All parameters of a method or metric with their values; an unknown name is an error.
+
+    ``preset="name"`` stands for the parameters of that preset, which the others override.
+    """
+    given = _with_preset(spec, given)
     skipped = 1 if spec.role == "method" else 2
     names = list(inspect.signature(spec.function).parameters.values())[skipped:]
     known = {p.name: p for p in names if p.kind is not inspect.Parameter.VAR_KEYWORD}
@@ -125,6 +151,17 @@ def bound_parameters(spec: Method | Metric, given: Mapping[str, Any]) -> dict[st
         )
     _check_choices(spec, given)
     return {name: p.default for name, p in known.items()} | dict(given)
+
+
+def _with_preset(spec: Method | Metric, given: Mapping[str, Any]) -> dict[str, Any]:
+    chosen = dict(given)
+    name = chosen.pop("preset", None)
+    if name is None:
+        return chosen
+    if name not in spec.presets:
+        what = f"preset of {spec.role} {spec.name!r}:"
+        raise ArgumentError(unknown_name(what, name, spec.presets, write="preset={!r}"))
+    return {**spec.presets[name], **chosen}
 
 
 def _check_choices(spec: Method | Metric, given: Mapping[str, Any]) -> None:
@@ -169,6 +206,10 @@ def as_method(found: Any, table: Mapping[str, Method]) -> tuple[Method, dict[str
             instead="method='rollout'",
         )
     )
+
+
+def _as_tuple(cite: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (cite,) if isinstance(cite, str) else cite
 
 
 def _summary(function: Callable[..., Any]) -> str:
