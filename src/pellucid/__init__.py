@@ -18,6 +18,14 @@ _HOME = {
     "blackbox": "pellucid.adapters",
     "Resize": "pellucid.adapters.image",
     "explain": "pellucid._explain",
+    "explore": "pellucid.explorer.explore",
+    "feasible": "pellucid.explorer.bounds",
+    "metric_at": "pellucid.explorer.metric_at",
+    "Trajectory": "pellucid._trajectory",
+    "Output": "pellucid.geometry.outputs",
+    "Top": "pellucid.explorer.selection",
+    "Above": "pellucid.explorer.selection",
+    "Rectangle": "pellucid.explorer.selection",
     "measure": "pellucid._measure",
     "report": "pellucid.viz",
     "list_methods": "pellucid._catalogue",
@@ -64,11 +72,19 @@ if TYPE_CHECKING:
     from pellucid._spec import method as method
     from pellucid._spec import metric as metric
     from pellucid._target import Target as Target
+    from pellucid._trajectory import Trajectory as Trajectory
     from pellucid._types import Attribution as Attribution
     from pellucid.adapters import adapt as adapt
     from pellucid.adapters import blackbox as blackbox
     from pellucid.adapters import load as load
     from pellucid.adapters.image import Resize as Resize
+    from pellucid.explorer.bounds import feasible as feasible
+    from pellucid.explorer.explore import explore as explore
+    from pellucid.explorer.metric_at import metric_at as metric_at
+    from pellucid.explorer.selection import Above as Above
+    from pellucid.explorer.selection import Rectangle as Rectangle
+    from pellucid.explorer.selection import Top as Top
+    from pellucid.geometry.outputs import Output as Output
     from pellucid.viz import report as report
 
 

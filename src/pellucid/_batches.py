@@ -26,7 +26,7 @@ def run_in_batches(
     """`work` on batches of indices, long texts together; results in the order of the items."""
     batch_size = min(batch_size, largest_batch or batch_size)
     found: dict[int, T] = {}
-    with _reporting(progress, len(items)) as report:
+    with reporting(progress, len(items), "explaining", "input") as report:
         for indices, results in in_pieces(_batches_of_alike(items, batch_size), work):
             found |= dict(zip(indices, results, strict=True))
             report(len(found))
@@ -70,8 +70,10 @@ def _batches_of_alike(items: Sequence[Text | Picture], batch_size: int) -> list[
 
 
 @contextmanager
-def _reporting(progress: Progress, total: int) -> Iterator[Callable[[int], None]]:
-    """A function that is told how many inputs are done: a bar, the caller's own, or nothing."""
+def reporting(
+    progress: Progress, total: int, doing: str, unit: str
+) -> Iterator[Callable[[int], None]]:
+    """A function that is told how much is done: a bar, the caller's own, or nothing."""
     if progress is not None and not isinstance(progress, bool):
         told = progress
         yield lambda done: told(done, total)
@@ -82,5 +84,5 @@ def _reporting(progress: Progress, total: int) -> Iterator[Callable[[int], None]
         return
     from tqdm.auto import tqdm
 
-    with tqdm(total=total, desc="explaining", unit="input") as bar:
+    with tqdm(total=total, desc=doing, unit=unit) as bar:
         yield lambda done: bar.update(done - bar.n)

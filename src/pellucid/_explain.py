@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from functools import cache
-from importlib.metadata import version
 from typing import Any, cast, get_args
 
 import torch
 from torch import Tensor
 
-import pellucid
 from pellucid._arguments import integer
 from pellucid._batches import Progress, run_in_batches
 from pellucid._case import Case, Meter
 from pellucid._errors import ArgumentError, InputError, NumericalError, explain_error
 from pellucid._inputs import each, gathered
 from pellucid._needs import require
-from pellucid._results import Explanation, Provenance, Unit
+from pellucid._provenance import provenance_of
+from pellucid._results import Explanation, Unit
 from pellucid._spec import Method, as_method, bound_parameters
 from pellucid._target import Target
 from pellucid._types import Attribution, Batch, Picture, Text
@@ -217,7 +213,7 @@ def _one(
         value=float(case.value[row]),
         prediction=_prediction(case, row),
         logits=_logits(case, row),
-        provenance=_provenance(case, row, seconds),
+        provenance=provenance_of(case, row, seconds),
         extras={
             name: tensor[row].detach().cpu().clone() for name, tensor in attribution.extras.items()
         },
@@ -264,38 +260,6 @@ def _prediction(case: Case, row: int) -> dict[str, float]:
 def _logits(case: Case, row: int) -> Tensor:
     rows = case.rows[row, 0].float().cpu()
     return rows.clone() if len(rows) <= _MANY else rows.new_empty(0)
-
-
-def _provenance(case: Case, row: int, seconds: float) -> Provenance:
-    adapter = case.adapter
-    return Provenance(
-        model=adapter.name,
-        weights=adapter.weights_hash(),
-        dtype=_dtype(adapter),
-        device=str(adapter.device),
-        seed=case.seed,
-        seconds=seconds,
-        forwards=int(case.meter.forwards[row]),
-        backwards=case.meter.backwards,
-        versions=_versions(),
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-    )
-
-
-def _dtype(adapter: Adapter) -> str:
-    """The type of the weights, and that of autocast where the caller had it on."""
-    names = [adapter.dtype, precision.caller_autocast(adapter.device)]
-    return ", autocast ".join(str(n).removeprefix("torch.") for n in names if n is not None)
-
-
-@cache
-def _versions() -> dict[str, str]:
-    libraries = {name: version(name) for name in ("torch", "transformers")}
-    return {
-        "pellucid": pellucid.__version__,
-        **libraries,
-        "python": platform.python_version(),
-    }
 
 
 def _check_policies(long: Any, progress: Any) -> None:

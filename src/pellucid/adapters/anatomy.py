@@ -53,6 +53,13 @@ class Readout:
                 weights[:, self.prefix :] = 1.0 / (mask.shape[1] - self.prefix)
         return weights / weights.sum(dim=1, keepdim=True)
 
+    def positions(self, batch: Batch, mask: Tensor) -> Tensor | None:
+        """The few tokens that are read (b k); None where it is a pooling of all."""
+        if self.kind == "mean" or self.patches:
+            return None
+        read = self.weights(batch, mask) > 0
+        return read.nonzero()[:, 1].view(len(mask), -1)
+
 
 @dataclass
 class Anatomy:

@@ -23,6 +23,7 @@ from pellucid.adapters.base import Adapter, Task
 from pellucid.record import precision
 from pellucid.record.attention import Attention, AttentionWatch
 from pellucid.record.places import Place, edited, recorded, replaced
+from pellucid.record.reading import only_read
 from pellucid.record.trace import Recorded, Recording
 
 Call = Callable[[nn.Module, Mapping[str, Tensor]], Any]
@@ -234,6 +235,23 @@ class TorchAdapter(Adapter):
                 layers[name] = [b - a for a, b in zip(before, after, strict=True)]
                 carriers[name] = after  # a sum passes its gradient on to its terms
         return Recording(output, layers, carriers)
+
+    def read_positions(self, batch: Batch) -> Tensor | None:
+        """The few tokens that the prediction is read from (b k); None where it is not so."""
+        readout = self.anatomy.readout
+        if Needs.ATTENTION not in self.offers or readout is None:
+            return None
+        return readout.positions(batch, batch.mask)
+
+    def only_read(self, positions: Tensor | None, tokens: int) -> AbstractContextManager[Any]:
+        """Inside the block, nothing is computed for tokens that no prediction reads.
+
+        Their states mean nothing behind the last attention. With no positions all is computed.
+        Attention is in plain steps, of which all derivatives exist.
+        """
+        if positions is None:
+            return AttentionWatch()
+        return only_read(positions, tokens, len(self.anatomy.blocks))
 
     def _unfused(self) -> AbstractContextManager[Any]:
         """torch's own encoder leaves its layers aside in a fused path, unless a mode is active."""

@@ -51,11 +51,16 @@ class Jacobian:
         """All of J (b q ...), by batched reverse passes over `chunk` outputs at a time."""
         leaf, y = self._graph
         self._count(0, y.shape[1])
-        basis = torch.eye(y.shape[1], dtype=y.dtype, device=y.device)
-        parts: list[Tensor] = []
-        for some in basis.split(chunk):
-            directions = some[:, None, :].expand(-1, len(y), -1)  # chunk b q
-            parts += torch.autograd.grad(
-                y, leaf, directions, retain_graph=True, is_grads_batched=True
-            )
-        return torch.cat(parts).transpose(0, 1)
+        return reverse_rows(y, leaf, chunk, keep_graph=True)
+
+
+def reverse_rows(y: Tensor, x: Tensor, chunk: int = 64, *, keep_graph: bool = False) -> Tensor:
+    """dy/dx (b q ...) for y (b q) computed from the leaf x (b ...), each input on its own."""
+    basis = torch.eye(y.shape[1], dtype=y.dtype, device=y.device)
+    parts: list[Tensor] = []
+    pieces = basis.split(chunk)
+    for number, some in enumerate(pieces, 1):
+        directions = some[:, None, :].expand(-1, len(y), -1)  # chunk b q
+        kept = keep_graph or number < len(pieces)
+        parts += torch.autograd.grad(y, x, directions, retain_graph=kept, is_grads_batched=True)
+    return torch.cat(parts).transpose(0, 1)

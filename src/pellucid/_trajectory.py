@@ -1,0 +1,197 @@
+"""Trajectories: where a walk through the input space of a model went, and what the model said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor
+
+from pellucid._errors import ArgumentError, explain_error
+from pellucid._results import Provenance
+from pellucid._types import Picture, Segment, Text
+
+if TYPE_CHECKING:
+    from pellucid._decoded import Decoded
+
+SERIES = {
+    "drift": "largest change of any probability since the start",
+    "displacement": "distance from the start",
+    "length": "length of the path",
+    "pseudolength": "length of the path in the pullback metric",
+    "output_length": "length of the path of predictions",
+    "energy": "sum of squared speeds in the pullback metric",
+    "step": "length of the step",
+    "sweeps": "corrections that the step took",
+    "projected": "change of any probability by the projection on the feasible region",
+    "divergence": "Kullback-Leibler divergence of the prediction from the first one",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """One walk from one input. Per-step series have one number a step, the start included (k+1).
+
+    Points are saved for some steps only; `iterations` says which.
+    """
+
+    item: Text | Picture
+    goal: str  # "stay", "leave", or the name of a class
+    space: str
+    settings: Mapping[str, Any]  # everything that decided the walk
+    tokens: tuple[int, ...]  # the segments that were moved
+    iterations: Tensor  # s: the steps whose points are kept
+    points: Tensor  # s m d: the states of the moved tokens
+    labels: tuple[str, ...]  # the classes (or likeliest tokens) whose probabilities are kept
+    classes: tuple[int, ...]  # their numbers
+    probabilities: Tensor  # s c, float64
+    series: Mapping[str, Tensor]  # k + 1 each: SERIES
+    outcome: str  # how it ended, as a sentence
+    completed: bool  # whether it took all its steps or arrived
+    provenance: Provenance
+    notes: tuple[str, ...] = ()
+    model: Any = field(default=None, repr=False)  # not stored; decode() needs it
+
+    @property
+    def kind(self) -> Literal["text", "image"]:
+        """Whether the walk began at a text or at an image."""
+        return "text" if isinstance(self.item, Text) else "image"
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """All tokens or patches of the input."""
+        return self.item.segments
+
+    @property
+    def steps(self) -> int:
+        """How many steps were taken."""
+        return len(self.drift) - 1
+
+    @property
+    def drift(self) -> Tensor:
+        """The largest change of any probability since the start (k+1)."""
+        return self.series["drift"]
+
+    @property
+    def displacement(self) -> Tensor:
+        """The distance from the start (k+1)."""
+        return self.series["displacement"]
+
+    @property
+    def length(self) -> Tensor:
+        """The length of the path (k+1)."""
+        return self.series["length"]
+
+    @property
+    def pseudolength(self) -> Tensor:
+        """The length of the path in the pullback metric (k+1); zero inside a class.
+
+        By the trapezoid rule where the metric is known at both ends of every step. A corrected walk
+        keeps its Jacobian for many steps, so there the length of the predictions' polygon stands
+        for it, which is the same in the limit (Proposition 1).
+        """
+        return self.series["pseudolength"]
+
+    @property
+    def predicted(self) -> tuple[str, ...]:
+        """The likeliest class at every saved point."""
+        return tuple(self.labels[i] for i in self.probabilities.argmax(dim=1).tolist())
+
+    @property
+    def kept_class(self) -> bool:
+        """Whether every saved point has the class of the start."""
+        return len(set(self.predicted)) == 1
+
+    # ---- reading it for people ---------------------------------------------------------------
+
+    def decode(self, model: Any = None, **options: Any) -> Decoded:
+        """What the saved points look like as inputs, and what the model says of those.
+
+        `using` says how: for images "inverse" (exact for an affine patch embedding); for texts
+        "nearest" (the tokens whose embeddings are nearest), "mlm" (the paired masked language model
+        given as `mlm`), or "head" (that model's head alone). `top` candidates are kept a token.
+        """
+        from pellucid.explorer.decode import decode
+
+        return decode(self, self._model(model), **options)
+
+    def _model(self, model: Any) -> Any:
+        found = self.model if model is None else model
+        if found is None:
+            raise ArgumentError(
+                explain_error(
+                    "decoding needs the model, which no file holds",
+                    got="a trajectory that was read from a file",
+                    expected="the model that was walked in",
+                    instead=f"trajectory.decode(pellucid.load({self.provenance.model!r}))",
+                )
+            )
+        return found
+
+    # ---- showing -----------------------------------------------------------------------------
+
+    def show(self) -> None:
+        """Print it on a terminal, or display it in a notebook."""
+        from pellucid.viz import show
+
+        show(self)
+
+    def to_html(
+        self,
+        path: str | Path | None = None,
+        *,
+        decoded: Decoded | None = None,
+        overwrite: bool = False,
+    ) -> str:
+        """One self-contained page with a slider over the saved points; written if a path is given.
+
+        Without `decoded` the points are decoded as `decode()` does, where the model is at hand.
+        """
+        from pellucid.viz import page, write_page
+
+        html = page([self._with(decoded)])
+        if path is not None:
+            write_page(html, path, overwrite=overwrite)
+        return html
+
+    def _repr_html_(self) -> str:
+        from pellucid.viz import fragment
+
+        return fragment([self])
+
+    def _with(self, decoded: Decoded | None) -> Any:
+        return self if decoded is None else (self, decoded)
+
+    # ---- keeping -----------------------------------------------------------------------------
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write it to one file of tensors and JSON; loading that file runs no code."""
+        from pellucid._store import save_trajectory
+
+        return save_trajectory(self, Path(path), overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Trajectory:
+        """Read what `save` wrote; anything else is refused."""
+        from pellucid._store import load_trajectory
+
+        return load_trajectory(Path(path))
+
+    def at(self, iteration: int) -> int:
+        """The place of a step among the saved points: the last one that is not later."""
+        saved = self.iterations.tolist()
+        return max(i for i, k in enumerate(saved) if k <= max(iteration, 0))
+
+
+def kl_divergence(first: Tensor, then: Tensor) -> Tensor:
+    """KL(first || then) of distributions (b c -> b), never negative."""
+    logs = [p.clamp(min=1e-300).log() for p in (first, then)]
+    return (first * (logs[0] - logs[1])).sum(dim=-1).clamp(min=0)
+
+
+def stacked(series: Sequence[Tensor]) -> Tensor:
+    """One number a step and input (k b) as one row an input (b k)."""
+    return torch.stack(list(series)).T

@@ -1,0 +1,108 @@
+"""Walking inside an equivalence class without leaving it: predict along the kernel, then correct.
+
+The direction persists: at each point it is what is left of the last one when the directions that
+change the prediction are taken out. A Jacobian is kept for as long as the corrector gets along with
+it. Steps grow while corrections are easy and shrink when they fail, so how far a step goes is
+decided by how curved the class is there, and never by how much drift is allowed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pellucid.explorer.corrector import Frame, correct, linearised
+from pellucid.explorer.directions import Reference
+from pellucid.explorer.level import Level
+from pellucid.explorer.rows import pick, put, where, within
+from pellucid.explorer.state import Outcome, State, Step, norm, scaled, unit
+
+_EASY, _HARD = 2, 4  # corrections: up to here the step grows; beyond there the Jacobian is renewed
+_GROW, _SHRINK = 1.3, 0.5
+_TRIES = 24
+_FINITE = 1e-12  # of the longest step: shorter ones are given up
+
+
+@dataclass(eq=False)
+class Inside:
+    """Steps that stay in the class; `goal` (b r) are the coordinates that are held."""
+
+    level: Level
+    reference: Reference
+    goal: Tensor
+    tolerance: float
+    longest: Tensor  # b: no step is longer
+    zero: float
+
+    def begin(self, state: State) -> None:
+        """Memory for the Jacobians in use; none is known yet."""
+        count, size = state.w.shape[0], state.w[0].numel()
+        rank = self.goal.shape[1]
+        state.memory["basis"] = state.w.new_zeros(count, rank, size)
+        state.memory["slope"] = torch.eye(rank).to(state.w).repeat(count, 1, 1)
+        state.memory["age"] = torch.full((count,), -1, device=state.w.device)  # -1: none
+
+    def step(self, state: State, rows: Tensor) -> Step:
+        """One step of each of these inputs, tried again shorter where it fails."""
+        before, y = pick(state.w, rows).clone(), pick(state.y, rows).clone()
+        drawn = self.reference(state, rows)
+        sweeps = torch.zeros(len(rows), device=before.device)
+        pending = rows
+        for _ in range(_TRIES):
+            at = within(rows, pending).to(before.device)
+            failed, taken = self._try(state, pending, drawn[at])
+            sweeps[at] += taken
+            pending = where(pending, failed)
+            if len(pending) == 0:
+                break
+        state.end(pending, Outcome.STUCK)
+        moved = norm(pick(state.w, rows) - before)
+        change = self.level.coordinates.take(rows).psi(pick(state.y, rows)) - (
+            self.level.coordinates.take(rows).psi(y)
+        )
+        return Step(rows, moved, change.norm(dim=1), sweeps, torch.zeros_like(moved))
+
+    def _try(self, state: State, rows: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
+        """Try a step; which inputs failed, and how many corrections each made."""
+        self._renew(state, rows)
+        memory = state.memory
+        frame = Frame(pick(memory["basis"], rows), pick(memory["slope"], rows))
+        tangent = unit(frame.without(drawn))
+        w, stride = pick(state.w, rows), pick(state.stride, rows)
+        goal = pick(self.goal, rows)
+        found = correct(self.level, w + scaled(tangent, stride), frame, goal, rows, self.tolerance)
+        good = found.residual <= self.tolerance
+        self._learn(state, rows, good, found.sweeps)
+        kept = where(rows, good)
+        if len(kept):
+            at = within(rows, kept).to(w.device)
+            put(state.w, kept, found.w[at])
+            put(state.y, kept, found.seen.y[at])
+            put(state.logits, kept, found.seen.logits[at])
+            put(state.heading, kept, tangent[at])
+            put(memory["slope"], kept, found.slope[at])
+        return ~good, found.sweeps
+
+    def _renew(self, state: State, rows: Tensor) -> None:
+        """New Jacobians for the inputs that have none to use."""
+        memory = state.memory
+        some = where(rows, pick(memory["age"], rows) < 0)
+        if len(some) == 0:
+            return
+        _, frame = linearised(self.level, pick(state.w, some), some, self.zero)
+        put(memory["basis"], some, frame.basis)
+        put(memory["slope"], some, frame.slope)
+        put(memory["age"], some, torch.zeros(len(some), dtype=torch.long))
+
+    def _learn(self, state: State, rows: Tensor, good: Tensor, sweeps: Tensor) -> None:
+        """The next stride, and whether the Jacobian is kept for it."""
+        age, stride = pick(state.memory["age"], rows), pick(state.stride, rows)
+        longest = pick(self.longest, rows)
+        grown = torch.where(sweeps <= _EASY, stride * _GROW, stride).minimum(longest)
+        shrunk = torch.where(age == 0, stride * _SHRINK, stride)  # an old Jacobian may be to blame
+        new_age = torch.where(good & (sweeps <= _HARD), age + 1, -1)
+        new_stride = torch.where(good, grown, shrunk)
+        put(state.stride, rows, new_stride.clamp(min=0.0))
+        put(state.memory["age"], rows, new_age)

@@ -1,0 +1,203 @@
+"""The map whose level sets are walked: from states to the coordinates of the prediction.
+
+Each input of a batch is on its own; any subset of them can be evaluated, so that what has arrived
+stops costing passes. On a GPU both programs, values alone and values with all reverse rows, are
+captured once and replayed, because such small passes are bound by their launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pellucid._case import Case
+from pellucid._target import check_finite
+from pellucid._types import Batch
+from pellucid.adapters.torch_model import TorchAdapter
+from pellucid.explorer.regions import Everywhere, Region
+from pellucid.explorer.rows import pick, put
+from pellucid.explorer.space import Space
+from pellucid.geometry.jacobian import reverse_rows
+from pellucid.geometry.outputs import Coordinates
+from pellucid.record.places import recorded
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What the model says at some states."""
+
+    y: Tensor  # b r, float64: the coordinates that a class holds fixed
+    logits: Tensor  # b c
+
+
+class Level:
+    """States in, coordinates out, with the reverse rows on request.
+
+    `selected` (b t) are the tokens that move; the others stay what they were, bit for bit.
+    """
+
+    def __init__(
+        self,
+        case: Case,
+        space: Space,
+        origin: Tensor,
+        selected: Tensor,
+        coordinates: Coordinates,
+        region: Region | None = None,
+    ) -> None:
+        self.case = case
+        self.origin = origin  # b t d: the unchanged states, in the model's own type
+        self.selected = selected
+        self.coordinates = coordinates
+        self.region = region or Everywhere()
+        self.linearisations = 0
+        self._space = space
+        self._adapter: TorchAdapter = case.adapter  # type: ignore[assignment]  # spaces ask for it
+        self._batches: dict[tuple[int, ...], Batch] = {}
+        self._read = self._adapter.read_positions(case.batch)
+        self._resting = self.region.start(origin.double()) if origin.is_cuda else origin
+        self._captured: dict[str, Callable[[Tensor], tuple[Tensor, ...]]] = {}
+
+    def state(self, w: Tensor, rows: Tensor) -> Tensor:
+        """The states (b t d) at these coordinates of the region, in float64."""
+        moved = self.region.chart(w, rows)
+        moving = pick(self.selected, rows)[..., None]
+        return torch.where(moving, moved, pick(self.origin, rows).to(moved))
+
+    def see(self, w: Tensor, rows: Tensor) -> Seen:
+        """The prediction at the states of these inputs: one forward pass."""
+        self.case.meter.forward(rows)
+        run = self._replayed if w.is_cuda else _direct
+        y, logits = run("values", self._values, w, rows)
+        return self._checked(Seen(y, logits))
+
+    def linearise(self, w: Tensor, rows: Tensor) -> tuple[Seen, Tensor]:
+        """The prediction, and the Jacobian of its coordinates by `w` (b r t p)."""
+        self.case.meter.forward(rows)
+        self.linearisations += 1
+        run = self._replayed if w.is_cuda else _direct
+        y, logits, jacobian = run("rows", self._rows, w, rows)
+        self.case.meter.backwards += y.shape[1]
+        return self._checked(Seen(y, logits)), jacobian
+
+    def check_reading(self, w: Tensor, rows: Tensor) -> Seen:
+        """The start; every token is computed if skipping what is not read changes what is read."""
+        sparse = self.see(w, rows)
+        if self._read is None:
+            return sparse
+        kept, self._read = self._read, None
+        whole = self.see(w, rows)
+        tolerance = 1e-9 if whole.logits.dtype == torch.float64 else 1e-4
+        size = whole.logits.abs().max().clamp(min=1.0)
+        self._captured.clear()
+        if (sparse.logits - whole.logits).abs().max() > tolerance * size:
+            return whole
+        self._read = kept
+        return sparse
+
+    # ---- the two programs --------------------------------------------------------------------
+
+    def _values(self, w: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        with torch.no_grad():
+            return self._forward(w, rows)
+
+    def _rows(self, w: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        with torch.enable_grad():
+            leaf = w.detach().clone().requires_grad_()
+            y, logits = self._forward(leaf, rows)
+            jacobian = reverse_rows(y, leaf)
+        moving = pick(self.selected, rows)[:, None, :, None]
+        return y.detach(), logits.detach(), jacobian.detach().masked_fill(~moving, 0.0)
+
+    def _forward(self, w: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        batch = self._batch(rows)
+        state = self.state(w, rows).to(self.origin.dtype)
+        hidden = self.coordinates.output.quantity == "hidden"
+        last = {"last": self._adapter.anatomy.last} if hidden else {}
+        with ExitStack() as stack:
+            seen = stack.enter_context(recorded(last))
+            stack.enter_context(self._reading(rows))
+            output = self._space.output(batch, state)
+        logits = self._logits(output, batch)
+        if not hidden:
+            return self.coordinates.take(rows)(logits), logits
+        readout = pick(self.case.readout, rows).to(seen["last"])
+        return torch.einsum("bt,btd->bd", readout, seen["last"]).double(), logits
+
+    def _reading(self, rows: Tensor) -> AbstractContextManager[Any]:
+        read = None if self._read is None else pick(self._read, rows)
+        return self._adapter.only_read(read, self.selected.shape[1])
+
+    def _logits(self, output: Any, batch: Batch) -> Tensor:
+        return self._adapter.rows(output, batch)[:, 0]
+
+    def _batch(self, rows: Tensor) -> Batch:
+        """The inputs that are evaluated; the ones of the last calls are kept."""
+        if len(rows) == len(self.case.batch):
+            return self.case.batch
+        key = tuple(rows.tolist())
+        if key not in self._batches:
+            if len(self._batches) >= 64:
+                self._batches.clear()
+            self._batches[key] = self.case.batch.take(rows)
+        return self._batches[key]
+
+    def _checked(self, seen: Seen) -> Seen:
+        check_finite(seen.logits, self._adapter.name)
+        return seen
+
+    # ---- captured programs -------------------------------------------------------------------
+
+    def _replayed(
+        self,
+        name: str,
+        program: Callable[[Tensor, Tensor], tuple[Tensor, ...]],
+        w: Tensor,
+        rows: Tensor,
+    ) -> tuple[Tensor, ...]:
+        """The program for all inputs as one captured graph, of which some rows are asked for."""
+        whole = torch.arange(len(self.case.batch))
+        full = w
+        if len(rows) != len(whole):
+            full = self._resting
+            put(full, rows, w)
+        if name not in self._captured:
+            self._captured[name] = _capture(lambda buffer: program(buffer, whole), full)
+        return tuple(pick(one, rows).clone() for one in self._captured[name](full))
+
+
+def _direct(
+    name: str,
+    program: Callable[[Tensor, Tensor], tuple[Tensor, ...]],
+    w: Tensor,
+    rows: Tensor,
+) -> tuple[Tensor, ...]:
+    return program(w, rows)
+
+
+def _capture(
+    program: Callable[[Tensor], tuple[Tensor, ...]], example: Tensor
+) -> Callable[[Tensor], tuple[Tensor, ...]]:
+    """A CUDA graph of the program: the same kernels, launched at once."""
+    buffer = example.clone()
+    side = torch.cuda.Stream(example.device)
+    side.wait_stream(torch.cuda.current_stream(example.device))
+    with torch.cuda.stream(side):
+        for _ in range(3):  # libraries choose their kernels and workspaces before the capture
+            program(buffer)
+    torch.cuda.current_stream(example.device).wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        outputs = program(buffer)
+
+    def replay(full: Tensor) -> tuple[Tensor, ...]:
+        buffer.copy_(full)
+        graph.replay()
+        return outputs
+
+    return replay

@@ -1,0 +1,124 @@
+"""Where a walk stands: all that its next step depends on, so that it can be stopped and resumed."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from pellucid._errors import StoreError, explain_error
+
+_GENERATOR = "generator."
+
+
+class Outcome(enum.Enum):
+    """How a walk ended; each value is the sentence that a person reads."""
+
+    COMPLETED = "All steps were taken."
+    ARRIVED = "The walk arrived where it was to go and stopped there."
+    STUCK = (
+        "No step, however short, kept the prediction within the tolerance; the walk stopped. "
+        "A larger tolerance=, more tokens or within=None give it more room."
+    )
+    SATURATED = (
+        "The metric vanished: the model is so certain that no direction changes its prediction "
+        "measurably. output='centred_logits' does not saturate."
+    )
+
+
+@dataclass(eq=False)
+class State:
+    """One row an input. `w` are the coordinates of the region that is walked in."""
+
+    w: Tensor  # b t p, float64
+    y: Tensor  # b r: the coordinates of the prediction
+    logits: Tensor  # b c
+    heading: Tensor  # b t p: the last direction, or the one that is held
+    stride: Tensor  # b: the length of the next step
+    outcome: Tensor  # b: 0 while walking, else 1 + the number of the Outcome
+    generators: list[torch.Generator]
+    memory: dict[str, Tensor] = field(default_factory=dict)  # what a kind of step keeps besides
+
+    @property
+    def walking(self) -> Tensor:
+        """The inputs that have not ended, as numbers on the CPU."""
+        return (self.outcome == 0).nonzero()[:, 0].cpu()
+
+    def end(self, rows: Tensor, outcome: Outcome) -> None:
+        """These inputs stop here."""
+        self.outcome[rows.to(self.outcome.device)] = 1 + list(Outcome).index(outcome)
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        """Everything, to be written to a file."""
+        own = {name: getattr(self, name) for name in _TENSORS}
+        own |= {f"memory.{name}": tensor for name, tensor in self.memory.items()}
+        own |= {f"{_GENERATOR}{i}": g.get_state() for i, g in enumerate(self.generators)}
+        return {name: tensor.detach().cpu().contiguous() for name, tensor in own.items()}
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Continue from what `to_tensors` gave."""
+        device = self.w.device
+        for name in _TENSORS:
+            found = tensors[name]
+            if found.shape != getattr(self, name).shape:
+                raise StoreError(
+                    explain_error(
+                        "the checkpoint is of another walk",
+                        got=f"{name} of shape {tuple(found.shape)}",
+                        expected=f"{tuple(getattr(self, name).shape)}",
+                        instead="another checkpoint= path, or delete that file",
+                    )
+                )
+            setattr(self, name, found.to(device))
+        self.memory = {
+            name.removeprefix("memory."): tensor.to(device)
+            for name, tensor in tensors.items()
+            if name.startswith("memory.")
+        }
+        for i, generator in enumerate(self.generators):
+            generator.set_state(tensors[f"{_GENERATOR}{i}"])
+
+
+_TENSORS = ("w", "y", "logits", "heading", "stride", "outcome")
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What a step was like, one number an input that took it."""
+
+    rows: Tensor  # the inputs that moved, on the CPU
+    length: Tensor  # of the step
+    pseudolength: Tensor  # its length in the pullback metric
+    sweeps: Tensor  # corrections that it took
+    projected: Tensor  # how much the projection changed the prediction; zero without one
+
+
+def draw(state: State, rows: Tensor, moving: Tensor) -> Tensor:
+    """Standard normal numbers for the tokens that move (b t p), each input from its own source."""
+    like = state.w
+    out = torch.zeros(len(rows), *like.shape[1:], dtype=like.dtype)
+    for place, row in enumerate(rows.tolist()):
+        chosen = moving[row].cpu()
+        shape = (int(chosen.sum()), like.shape[2])
+        out[place, chosen] = torch.randn(shape, generator=state.generators[row], dtype=like.dtype)
+    return out.to(like.device)
+
+
+def norm(v: Tensor) -> Tensor:
+    """The Euclidean length of each input's row (b t p -> b)."""
+    found: Tensor = v.flatten(1).norm(dim=1)
+    return found
+
+
+def scaled(v: Tensor, factor: Tensor) -> Tensor:
+    """Each input's row times its own factor."""
+    return v * factor[:, None, None]
+
+
+def unit(v: Tensor) -> Tensor:
+    """Each input's row at length one; a row of zeros stays."""
+    size = norm(v)
+    return scaled(v, torch.where(size > 0, 1 / size.clamp(min=1e-300), 0.0))
