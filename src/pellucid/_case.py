@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -26,6 +26,7 @@ from pellucid.adapters.base import Adapter, Images
 from pellucid.adapters.torch_model import TorchAdapter
 from pellucid.geometry.jacobian import Jacobian
 from pellucid.record.attention import AttentionWatch
+from pellucid.record.places import recorded
 from pellucid.record.trace import Trace
 
 
@@ -189,17 +190,42 @@ class Case:
             (found,) = torch.autograd.grad(score.sum(), leaf)
         return found
 
-    def jacobian(self, x: Tensor | None = None, at: str = "embedding") -> Jacobian:
-        """The Jacobian of the prediction's logits (b k*c) with respect to the state at a place."""
+    def jacobian(
+        self,
+        x: Tensor | None = None,
+        at: str = "embedding",
+        of: Callable[[Tensor], Tensor] | None = None,
+    ) -> Jacobian:
+        """The Jacobian of the logits (b k*c), or of a function of them, by the state at a place."""
         adapter = self._opened(_needs_of(at))
         point = self.input(at) if x is None else x
+        positions = adapter.read_positions(self.batch)
 
         def logits(state: Tensor) -> Tensor:
-            with AttentionWatch():  # fused kernels lack forward-mode derivatives
+            with adapter.only_read(positions, self.mask.shape[1]):
                 output = adapter.output_from(self.batch, at, state)
-            return adapter.rows(output, self.batch).flatten(1)
+            found = adapter.rows(output, self.batch).flatten(1)
+            return found if of is None else of(found)
 
         return Jacobian(logits, point, self._count)
+
+    def jacobian_of_read_states(self, at: str = "embedding") -> Jacobian:
+        """The Jacobian of the last states that the prediction is read from (b d), by a place."""
+        adapter = self._opened(_needs_of(at) | Needs.STREAM)
+        if adapter.anatomy.readout is None:
+            raise UnsupportedCombination(
+                f"no state is known that {adapter.name} reads its prediction from.\n"
+                f"  missing:  {adapter.missing(Needs.READOUT)}\n"
+                "  instead:  another output than 'hidden'"
+            )
+        weights = adapter.anatomy.readout.weights(self.batch, self.mask)
+
+        def read(state: Tensor) -> Tensor:
+            with recorded({"last": adapter.anatomy.last}) as seen, AttentionWatch():
+                adapter.output_from(self.batch, at, state)
+            return torch.einsum("bt,btd->bd", weights.to(seen["last"]), seen["last"])
+
+        return Jacobian(read, self.input(at), self._count)
 
     def sum_features(self, state: Tensor) -> Tensor:
         """One number a token (b t) or pixel (b h w): the sum over width or channels."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 REFERENCES: dict[str, str] = {
     "abnar2020quantifying": "S. Abnar, W. Zuidema. Quantifying Attention Flow in Transformers. "
     "ACL 2020. arXiv:2005.00928",
+    "benfenati2024unveiling": "A. Benfenati, A. Ferrara, A. Marta, D. Riva, E. Rocchetti. "
+    "Unveiling Transformer Perception by Exploring Input Manifolds. 2024. arXiv:2410.06019",
     "denil2014extraction": "M. Denil, A. Demiraj, N. de Freitas. Extraction of Salient Sentences "
     "from Labelled Documents. 2014. arXiv:1412.6815",
     "leemann2024attention": "T. Leemann et al. Attention Mechanisms Don't Learn Additive Models: "

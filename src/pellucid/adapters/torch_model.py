@@ -139,6 +139,7 @@ class TorchAdapter(Adapter):
                 prefix=self._hints.prefix,
             )
             found.grant(Needs.TOKEN_DROP, self._drop_problem(found))
+            found.reads_alone = self._reads_alone(found)
         if self.task == "other" and Needs.STREAM in found.offers:
             found.grant(Needs.READOUT, None)  # the user's function decides what is read
         return found
@@ -238,10 +239,10 @@ class TorchAdapter(Adapter):
 
     def read_positions(self, batch: Batch) -> Tensor | None:
         """The few tokens that the prediction is read from (b k); None where it is not so."""
-        readout = self.anatomy.readout
-        if Needs.ATTENTION not in self.offers or readout is None:
+        anatomy = self.anatomy
+        if not anatomy.reads_alone or anatomy.readout is None:
             return None
-        return readout.positions(batch, batch.mask)
+        return anatomy.readout.positions(batch, batch.mask)
 
     def only_read(self, positions: Tensor | None, tokens: int) -> AbstractContextManager[Any]:
         """Inside the block, nothing is computed for tokens that no prediction reads.
@@ -252,6 +253,26 @@ class TorchAdapter(Adapter):
         if positions is None:
             return AttentionWatch()
         return only_read(positions, tokens, len(self.anatomy.blocks))
+
+    def _reads_alone(self, anatomy: Anatomy) -> bool:
+        """Whether the prediction is the same when only what it reads is computed."""
+        if Needs.ATTENTION not in anatomy.offers or anatomy.readout is None:
+            return False
+        probe, seen = self._probe(), {"first": anatomy.embedding}
+        with torch.no_grad(), recorded(seen) as stream:
+            whole = logits_of(self._call(self.module, probe.inputs))
+            mask = torch.ones(stream["first"].shape[:2], dtype=torch.bool, device=whole.device)
+            mask = probe.mask if probe.mask.shape == mask.shape else mask
+            positions = anatomy.readout.positions(probe, mask)
+            if positions is None:
+                return False
+            with only_read(positions, mask.shape[1], len(anatomy.blocks)):
+                alone = logits_of(self._call(self.module, probe.inputs))
+        if probe.reads is not None:
+            index = probe.reads.to(whole.device)[..., None].expand(-1, -1, whole.shape[-1])
+            whole, alone = whole.gather(1, index), alone.gather(1, index)
+        tolerance = 1e-3 if self.dtype in (torch.float32, torch.float64) else 5e-2
+        return bool((whole - alone).abs().max() <= tolerance * whole.abs().max())
 
     def _unfused(self) -> AbstractContextManager[Any]:
         """torch's own encoder leaves its layers aside in a fused path, unless a mode is active."""

@@ -19,8 +19,8 @@ from pellucid.explorer.level import Level
 from pellucid.explorer.rows import pick, put, where, within
 from pellucid.explorer.state import Outcome, State, Step, norm, scaled, unit
 
-_EASY, _HARD = 2, 4  # corrections: up to here the step grows; beyond there the Jacobian is renewed
-_GROW, _SHRINK = 1.3, 0.5
+_EASY, _HARD = 3, 6  # corrections: up to here the step grows; beyond there the Jacobian is renewed
+_GROW, _SHRINK = 1.5, 0.5
 _TRIES = 24
 _FINITE = 1e-12  # of the longest step: shorter ones are given up
 

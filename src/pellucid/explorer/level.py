@@ -60,7 +60,9 @@ class Level:
         self._adapter: TorchAdapter = case.adapter  # type: ignore[assignment]  # spaces ask for it
         self._batches: dict[tuple[int, ...], Batch] = {}
         self._read = self._adapter.read_positions(case.batch)
-        self._resting = self.region.start(origin.double()) if origin.is_cuda else origin
+        self._resting = origin
+        if origin.is_cuda:
+            self._resting = self.region.start(origin.double(), selected)
         self._captured: dict[str, Callable[[Tensor], tuple[Tensor, ...]]] = {}
 
     def state(self, w: Tensor, rows: Tensor) -> Tensor:
@@ -84,21 +86,6 @@ class Level:
         y, logits, jacobian = run("rows", self._rows, w, rows)
         self.case.meter.backwards += y.shape[1]
         return self._checked(Seen(y, logits)), jacobian
-
-    def check_reading(self, w: Tensor, rows: Tensor) -> Seen:
-        """The start; every token is computed if skipping what is not read changes what is read."""
-        sparse = self.see(w, rows)
-        if self._read is None:
-            return sparse
-        kept, self._read = self._read, None
-        whole = self.see(w, rows)
-        tolerance = 1e-9 if whole.logits.dtype == torch.float64 else 1e-4
-        size = whole.logits.abs().max().clamp(min=1.0)
-        self._captured.clear()
-        if (sparse.logits - whole.logits).abs().max() > tolerance * size:
-            return whole
-        self._read = kept
-        return sparse
 
     # ---- the two programs --------------------------------------------------------------------
 

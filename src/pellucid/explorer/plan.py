@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _SHOWN = 10  # probabilities kept of a prediction over very many classes
 _MANY = 64
 _LONGEST = 0.5  # times the length of a typical token: no step is longer unless asked
-_FIRST = 0.02  # times that length: the first step of a corrected walk
+_FIRST = 0.1  # times that length: the first step of a corrected walk
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4}
 
 
@@ -83,9 +83,9 @@ def plan(case: Case, request: Request) -> Plan:
     corrected = bool(settings.correct)
     region = find_region(settings.within, case, space, origin)
     level = Level(case, space, origin, selected, coordinates, region if corrected else None)
-    region.start(origin.double())  # an error where the start lies outside
-    w = level.region.start(origin.double())
-    seen = level.check_reading(w, everyone)
+    region.start(origin.double(), selected)  # an error where the start lies outside
+    w = level.region.start(origin.double(), selected)
+    seen = level.see(w, everyone)
     if request.kind == "stay":
         _check_room(selected, origin.shape[2], seen.y.shape[1])
     state = State(
@@ -207,7 +207,7 @@ class _Steppers:
                     instead="direction='away'",
                 )
             )
-        return level.region.start(point.double().expand_as(level.origin))
+        return level.region.start(point.double().expand_as(level.origin), level.selected)
 
     def _perturbed(self, kind: str, typical: Tensor) -> Perturbed:
         settings, level = self.plan.settings, self.plan.level

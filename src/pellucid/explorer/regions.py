@@ -25,8 +25,8 @@ class Region(Protocol):
     @property
     def name(self) -> str: ...
 
-    def start(self, x: Tensor) -> Tensor:
-        """The coordinates of the unchanged states, or an error if one lies outside."""
+    def start(self, x: Tensor, moving: Tensor) -> Tensor:
+        """The coordinates of the unchanged states; an error if one that moves lies outside."""
         ...
 
     def chart(self, w: Tensor, rows: Tensor) -> Tensor:
@@ -44,7 +44,7 @@ class Everywhere:
 
     name: str = "everywhere"
 
-    def start(self, x: Tensor) -> Tensor:
+    def start(self, x: Tensor, moving: Tensor) -> Tensor:
         return x
 
     def chart(self, w: Tensor, rows: Tensor) -> Tensor:
@@ -66,15 +66,15 @@ class Box:
     high: Tensor
     name: str = "box"
 
-    def start(self, x: Tensor) -> Tensor:
+    def start(self, x: Tensor, moving: Tensor) -> Tensor:
         low, high = (bound.to(x).expand_as(x) for bound in (self.low, self.high))
         slack = _EDGE * (high - low).clamp(min=1.0)
-        outside = (x < low - slack) | (x > high + slack)
+        outside = ((x < low - slack) | (x > high + slack)) & moving[..., None]
         if outside.any():
             raise ArgumentError(
                 explain_error(
                     "the start of the walk lies outside the feasible region",
-                    got=f"{int(outside.sum())} of {x.numel()} numbers of within={self.name!r}",
+                    got=f"{int(outside.sum())} of {x.numel()} numbers, within={self.name!r}",
                     expected="a region that holds the input itself",
                     instead="within=None, or bounds from data that includes the input",
                 )
@@ -100,11 +100,10 @@ class NormRange:
     bias: Tensor
     name: str = "layernorm"
 
-    def start(self, x: Tensor) -> Tensor:
+    def start(self, x: Tensor, moving: Tensor) -> Tensor:
         inner = (x - self.bias.to(x)) / self.weight.to(x)
         mean, variance = inner.mean(dim=-1), inner.var(dim=-1, unbiased=False)
-        real = x.abs().amax(dim=-1) > 0
-        gap = float(torch.where(real, mean.abs() + (variance - 1).abs(), 0.0).max())
+        gap = float(torch.where(moving, mean.abs() + (variance - 1).abs(), 0.0).max())
         if gap > 1e-2:
             raise ArgumentError(
                 explain_error(

@@ -146,7 +146,7 @@ class Coordinates:
             p = (y @ contrasts_of(y.shape[-1] + 1).to(y)).softmax(dim=-1)
             return p if self.output.quantity == "probabilities" else 2 * p.sqrt()
         root = self.root(y)
-        return y if root is None else (root @ y[..., None])[..., 0]
+        return y if root is None else torch.einsum("...qr,...r->...q", root, y)
 
     def margin_gradient(self, y: Tensor, towards: Tensor | None = None) -> Tensor:
         """The gradient by `y` (b r) of a class's lead over the strongest other.
@@ -236,7 +236,8 @@ def _square_root(matrix: Tensor) -> Tensor:
                 instead="matrix=None for the Euclidean metric",
             )
         )
-    return values.clamp(min=0).sqrt()[:, None] * vectors.T
+    root: Tensor = values.clamp(min=0).sqrt()[:, None] * vectors.T
+    return root
 
 
 class Leads(Coordinates):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pellucid._spec import Method
 from pellucid.methods.gradient_x_input import gradient_x_input
+from pellucid.methods.pullback import pullback
 from pellucid.methods.random import random
 from pellucid.methods.rollout import rollout
 
@@ -12,6 +13,7 @@ METHODS: dict[str, Method] = {
     for found in (
         gradient_x_input,
         rollout,
+        pullback,
         random,
     )
 }
