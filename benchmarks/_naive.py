@@ -1,6 +1,6 @@
-"""Algorithm 1 as a textbook has it: the whole Jacobian by `torch.func.jacrev`, dense `eigh` a token.
+"""Algorithm 1 as a textbook has it: all of the Jacobian by `jacrev`, a dense `eigh` for each token.
 
-One input at a time, as it is printed; a null eigenvector of every token's block is drawn at random.
+One input at a time, as printed; a null eigenvector of every token's block is drawn at random.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 With J = A Q at some point on the way (Q orthonormal rows spanning J's, A square), the state is
 moved in the span of Q only: x = base - Q' u. What is solved for is u, as many numbers as the
 prediction has coordinates. The first guess of the slope is A; Broyden's rank-one rule improves it
-from what each pass shows, so the Jacobian can be kept for many steps.
+from what each pass shows, so the Jacobian can be kept for many steps. What is carried along is the
+inverse of the slope, by the formula of Sherman and Morrison, so nothing is ever solved.
 """
 
 from __future__ import annotations
@@ -14,29 +15,28 @@ import torch
 from torch import Tensor
 
 from pellucid.explorer.level import Level, Seen
-from pellucid.explorer.rows import pick, where, within
+from pellucid.explorer.rows import where, within
 
 _DIVERGED = 4.0  # times the first residual: no use going on
+_TINY = 1e-300
 
 
 @dataclass(eq=False)
 class Frame:
-    """An orthonormal basis of J's rows (b r n) and the coordinates' slope along it (b r r)."""
+    """An orthonormal basis of J's rows (b r n) and the inverse of the slope along it (b r r)."""
 
     basis: Tensor
-    slope: Tensor
+    inverse: Tensor
 
     @classmethod
     def of(cls, jacobian: Tensor, zero: float) -> Frame:
         """The frame of a Jacobian (b r n); directions that change nothing are left out."""
         values, vectors = torch.linalg.eigh(jacobian @ jacobian.transpose(1, 2))
-        sizes = values.clamp(min=0).sqrt()  # b r
+        sizes = values.clamp(min=0).sqrt()  # b r, rising
         kept = sizes > zero * sizes[:, -1:]
-        inverse = torch.where(kept, 1 / sizes.clamp(min=1e-300), 0.0)
-        basis = inverse[..., None] * (vectors.transpose(1, 2) @ jacobian)
-        largest = sizes[:, -1:].clamp(min=1e-300)
-        slope = vectors * torch.where(kept, sizes, largest)[:, None, :]
-        return cls(basis, slope)
+        inverse = torch.where(kept, 1 / sizes.clamp(min=_TINY), 0.0)[..., None]
+        turned = vectors.transpose(1, 2)
+        return cls(inverse * (turned @ jacobian), inverse * turned)
 
     def without(self, v: Tensor) -> Tensor:
         """The part of v (b t p) that the basis does not span: twice, so that nothing is left."""
@@ -45,18 +45,15 @@ class Frame:
             flat = flat - self.basis.transpose(1, 2) @ (self.basis @ flat)
         return flat[..., 0].view_as(v)
 
-    def along(self, u: Tensor, like: Tensor) -> Tensor:
-        """Q' u as a move of the state (b r -> b t p)."""
-        return (self.basis.transpose(1, 2) @ u[..., None])[..., 0].view_as(like)
-
 
 @dataclass(eq=False)
 class Corrected:
     """States on the level set, or as near as they came."""
 
-    w: Tensor
+    w: Tensor  # b t p
     seen: Seen
-    slope: Tensor
+    inverse: Tensor  # b r r: what the passes taught about the slope
+    moved: Tensor  # b r: the correction, in the span of the basis
     sweeps: Tensor  # b
     residual: Tensor  # b
 
@@ -68,48 +65,67 @@ def correct(
     goal: Tensor,
     rows: Tensor,
     tolerance: float,
+    guess: Tensor,
     most: int = 8,
 ) -> Corrected:
-    """Move the states `base` of these inputs until their coordinates are `goal` (b r)."""
-    seen = level.see(base, rows)
-    gap = seen.y - goal
+    """Move the states `base` of these inputs until their coordinates are `goal` (b r).
+
+    `guess` (b r) is the correction that is tried first.
+    """
+    w = base - _times(frame.basis.transpose(1, 2), guess).view_as(base)
+    seen = level.see(w, rows)
+    gap, moved = seen.y - goal, guess.clone()
     first = gap.norm(dim=1)
-    found = Corrected(base.clone(), seen, frame.slope.clone(), torch.zeros_like(first), first)
-    moved = torch.zeros_like(gap)
-    y, logits = seen.y.clone(), seen.logits.clone()
+    none = torch.zeros_like(first)
+    found = Corrected(w, seen, frame.inverse.clone(), moved, none, first)
+
+    def sweep(numbers: Tensor, parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return _sweep(level, numbers, *parts)
+
     for _ in range(most):
-        open_ = (found.residual > tolerance) & (found.residual < _DIVERGED * first + tolerance)
-        some = where(rows, open_)
+        going = (found.residual > tolerance) & (found.residual < _DIVERGED * first + tolerance)
+        some = where(rows, going)
         if len(some) == 0:
             break
         at = within(rows, some).to(base.device)
-        change = torch.linalg.solve_ex(found.slope[at], gap[at])[0]
-        moved[at] += change
-        some_frame = Frame(frame.basis[at], frame.slope[at])
-        w = base[at] - some_frame.along(moved[at], base[at])
-        seen = level.see(w, some)
-        new_gap = seen.y - goal[at]
-        found.slope[at] += _broyden(found.slope[at], change, gap[at] - new_gap)
-        gap[at], y[at], logits[at], found.w[at] = new_gap, seen.y, seen.logits, w
-        found.residual[at] = new_gap.norm(dim=1).nan_to_num(nan=torch.inf)
+        parts = (base[at], frame.basis[at], found.inverse[at], gap[at], moved[at], goal[at])
+        new = level.run("sweep", sweep, parts, some)
+        for kept, value in zip(
+            (found.w, seen.y, seen.logits, found.inverse, gap, moved, found.residual),
+            new,
+            strict=True,
+        ):
+            kept[at] = value
         found.sweeps[at] += 1
-    found.seen = Seen(y, logits)
     return found
 
 
-def _broyden(slope: Tensor, change: Tensor, fallen: Tensor) -> Tensor:
-    """The rank-one update after which the slope explains the last move (b r r)."""
-    missed = fallen - (slope @ change[..., None])[..., 0]
-    size = change.square().sum(dim=1)[:, None, None].clamp(min=1e-300)
-    return missed[..., None] * change[:, None, :] / size
+def _sweep(
+    level: Level,
+    rows: Tensor,
+    base: Tensor,
+    basis: Tensor,
+    inverse: Tensor,
+    gap: Tensor,
+    moved: Tensor,
+    goal: Tensor,
+) -> tuple[Tensor, ...]:
+    """One correction: a quasi-Newton step, a forward pass, and what it teaches."""
+    change = _times(inverse, gap)
+    moved = moved + change
+    w = base - _times(basis.transpose(1, 2), moved).view_as(base)
+    y, logits = level.values(w, rows)
+    new_gap = y - goal
+    fallen = gap - new_gap  # what the slope should have made of the change
+    missed = change - _times(inverse, fallen)
+    along = _times(inverse.transpose(1, 2), change)
+    size = (along * fallen).sum(dim=1)
+    useful = size.abs() > _TINY
+    update = missed[..., None] * along[:, None, :] / torch.where(useful, size, 1.0)[:, None, None]
+    inverse = inverse + torch.where(useful[:, None, None], update, 0.0)
+    residual = new_gap.norm(dim=1).nan_to_num(nan=torch.inf)
+    return w, y, logits, inverse, new_gap, moved, residual
 
 
-def linearised(level: Level, w: Tensor, rows: Tensor, zero: float) -> tuple[Seen, Frame]:
-    """The prediction and a fresh frame at these states."""
-    seen, jacobian = level.linearise(w, rows)
-    return seen, Frame.of(jacobian.flatten(2).double(), zero)
-
-
-def taken(frame: Frame, rows: Tensor) -> Frame:
-    """The frame of some of the inputs."""
-    return Frame(pick(frame.basis, rows), pick(frame.slope, rows))
+def _times(matrix: Tensor, v: Tensor) -> Tensor:
+    return (matrix @ v[..., None])[..., 0]

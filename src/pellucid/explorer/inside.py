@@ -2,8 +2,10 @@
 
 The direction persists: at each point it is what is left of the last one when the directions that
 change the prediction are taken out. A Jacobian is kept for as long as the corrector gets along with
-it. Steps grow while corrections are easy and shrink when they fail, so how far a step goes is
-decided by how curved the class is there, and never by how much drift is allowed.
+it. As long as it is kept, corrections change smoothly from step to step, so each is guessed from
+the last three before any pass is made. Steps grow while corrections are easy and shrink when they
+fail, so how far a step goes is decided by how curved the class is there, and never by how much
+drift is allowed.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pellucid.explorer.corrector import Frame, correct, linearised
+from pellucid.explorer.corrector import Frame, correct
 from pellucid.explorer.directions import Reference
 from pellucid.explorer.level import Level
 from pellucid.explorer.rows import pick, put, where, within
@@ -22,7 +24,8 @@ from pellucid.explorer.state import Outcome, State, Step, norm, scaled, unit
 _EASY, _HARD = 3, 6  # corrections: up to here the step grows; beyond there the Jacobian is renewed
 _GROW, _SHRINK = 1.5, 0.5
 _TRIES = 24
-_FINITE = 1e-12  # of the longest step: shorter ones are given up
+_GUESS = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (2.0, -1.0, 0.0), (3.0, -3.0, 1.0))  # by how many known
+_KNOWN = 3  # corrections, each for a step of length one
 
 
 @dataclass(eq=False)
@@ -36,12 +39,17 @@ class Inside:
     longest: Tensor  # b: no step is longer
     zero: float
 
+    def __post_init__(self) -> None:
+        self._weights = torch.tensor(_GUESS).to(self.goal)
+
     def begin(self, state: State) -> None:
         """Memory for the Jacobians in use; none is known yet."""
         count, size = state.w.shape[0], state.w[0].numel()
         rank = self.goal.shape[1]
         state.memory["basis"] = state.w.new_zeros(count, rank, size)
-        state.memory["slope"] = torch.eye(rank).to(state.w).repeat(count, 1, 1)
+        state.memory["inverse"] = state.w.new_zeros(count, rank, rank)
+        state.memory["bends"] = state.w.new_zeros(count, _KNOWN, rank)
+        state.memory["known"] = torch.zeros(count, dtype=torch.long, device=state.w.device)
         state.memory["age"] = torch.full((count,), -1, device=state.w.device)  # -1: none
 
     def step(self, state: State, rows: Tensor) -> Step:
@@ -68,11 +76,19 @@ class Inside:
         """Try a step; which inputs failed, and how many corrections each made."""
         self._renew(state, rows)
         memory = state.memory
-        frame = Frame(pick(memory["basis"], rows), pick(memory["slope"], rows))
+        frame = Frame(pick(memory["basis"], rows), pick(memory["inverse"], rows))
         tangent = unit(frame.without(drawn))
         w, stride = pick(state.w, rows), pick(state.stride, rows)
         goal = pick(self.goal, rows)
-        found = correct(self.level, w + scaled(tangent, stride), frame, goal, rows, self.tolerance)
+        found = correct(
+            self.level,
+            w + scaled(tangent, stride),
+            frame,
+            goal,
+            rows,
+            self.tolerance,
+            self._guess(state, rows, stride),
+        )
         good = found.residual <= self.tolerance
         self._learn(state, rows, good, found.sweeps)
         kept = where(rows, good)
@@ -82,8 +98,21 @@ class Inside:
             put(state.y, kept, found.seen.y[at])
             put(state.logits, kept, found.seen.logits[at])
             put(state.heading, kept, tangent[at])
-            put(memory["slope"], kept, found.slope[at])
+            put(memory["inverse"], kept, found.inverse[at])
+            self._remember(state, kept, found.moved[at] / stride[at][:, None])
         return ~good, found.sweeps
+
+    def _guess(self, state: State, rows: Tensor, stride: Tensor) -> Tensor:
+        """The next correction, by the polynomial through those that are known (b r)."""
+        bends, known = pick(state.memory["bends"], rows), pick(state.memory["known"], rows)
+        return torch.einsum("bk,bkr,b->br", self._weights[known], bends, stride)
+
+    def _remember(self, state: State, rows: Tensor, bend: Tensor) -> None:
+        """One more correction, for a step of length one."""
+        before = pick(state.memory["bends"], rows)
+        put(state.memory["bends"], rows, torch.cat([bend[:, None], before[:, :-1]], dim=1))
+        known = pick(state.memory["known"], rows)
+        put(state.memory["known"], rows, (known + 1).clamp(max=_KNOWN))
 
     def _renew(self, state: State, rows: Tensor) -> None:
         """New Jacobians for the inputs that have none to use."""
@@ -91,10 +120,12 @@ class Inside:
         some = where(rows, pick(memory["age"], rows) < 0)
         if len(some) == 0:
             return
-        _, frame = linearised(self.level, pick(state.w, some), some, self.zero)
+        _, jacobian = self.level.linearise(pick(state.w, some), some)
+        frame = Frame.of(jacobian.flatten(2).double(), self.zero)
         put(memory["basis"], some, frame.basis)
-        put(memory["slope"], some, frame.slope)
-        put(memory["age"], some, torch.zeros(len(some), dtype=torch.long))
+        put(memory["inverse"], some, frame.inverse)
+        for name in ("age", "known"):
+            put(memory[name], some, torch.zeros(len(some), dtype=torch.long))
 
     def _learn(self, state: State, rows: Tensor, good: Tensor, sweeps: Tensor) -> None:
         """The next stride, and whether the Jacobian is kept for it."""

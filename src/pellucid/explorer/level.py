@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from pellucid._case import Case
-from pellucid._target import check_finite
 from pellucid._types import Batch
 from pellucid.adapters.torch_model import TorchAdapter
 from pellucid.explorer.regions import Everywhere, Region
@@ -25,6 +24,9 @@ from pellucid.explorer.space import Space
 from pellucid.geometry.jacobian import reverse_rows
 from pellucid.geometry.outputs import Coordinates
 from pellucid.record.places import recorded
+
+Parts = tuple[Tensor, ...]
+Program = Callable[[Tensor, Parts], Parts]  # of the inputs' numbers and their parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +62,7 @@ class Level:
         self._adapter: TorchAdapter = case.adapter  # type: ignore[assignment]  # spaces ask for it
         self._batches: dict[tuple[int, ...], Batch] = {}
         self._read = self._adapter.read_positions(case.batch)
-        self._resting = origin
-        if origin.is_cuda:
-            self._resting = self.region.start(origin.double(), selected)
-        self._captured: dict[str, Callable[[Tensor], tuple[Tensor, ...]]] = {}
+        self._captured: dict[str, Captured] = {}
 
     def state(self, w: Tensor, rows: Tensor) -> Tensor:
         """The states (b t d) at these coordinates of the region, in float64."""
@@ -73,25 +72,38 @@ class Level:
 
     def see(self, w: Tensor, rows: Tensor) -> Seen:
         """The prediction at the states of these inputs: one forward pass."""
-        self.case.meter.forward(rows)
-        run = self._replayed if w.is_cuda else _direct
-        y, logits = run("values", self._values, w, rows)
-        return self._checked(Seen(y, logits))
+        return Seen(*self.run("values", lambda own, parts: self.values(parts[0], own), (w,), rows))
 
     def linearise(self, w: Tensor, rows: Tensor) -> tuple[Seen, Tensor]:
         """The prediction, and the Jacobian of its coordinates by `w` (b r t p)."""
-        self.case.meter.forward(rows)
         self.linearisations += 1
-        run = self._replayed if w.is_cuda else _direct
-        y, logits, jacobian = run("rows", self._rows, w, rows)
+        y, logits, jacobian = self.run(
+            "rows", lambda own, parts: self._rows(parts[0], own), (w,), rows
+        )
         self.case.meter.backwards += y.shape[1]
-        return self._checked(Seen(y, logits)), jacobian
+        return Seen(y, logits), jacobian
 
-    # ---- the two programs --------------------------------------------------------------------
+    def run(self, name: str, program: Program, parts: Parts, rows: Tensor) -> Parts:
+        """A program of one forward pass, for some inputs; `parts` have one row for each of them.
 
-    def _values(self, w: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        On a GPU it is captured for all inputs under its name, so what it uses besides its parts
+        must stay the same.
+        """
+        self.case.meter.forward(rows)
+        if not parts[0].is_cuda:
+            return program(rows, parts)
+        if name not in self._captured:
+            whole = torch.arange(len(self.case.batch))
+            full = tuple(self._spread(part, rows) for part in parts)
+            self._captured[name] = Captured(lambda buffers: program(whole, buffers), full)
+        return self._captured[name](parts, rows)
+
+    def values(self, w: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Coordinates and logits, without a graph; counted by who runs it."""
         with torch.no_grad():
             return self._forward(w, rows)
+
+    # ---- inside ------------------------------------------------------------------------------
 
     def _rows(self, w: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         with torch.enable_grad():
@@ -134,57 +146,32 @@ class Level:
             self._batches[key] = self.case.batch.take(rows)
         return self._batches[key]
 
-    def _checked(self, seen: Seen) -> Seen:
-        check_finite(seen.logits, self._adapter.name)
-        return seen
-
-    # ---- captured programs -------------------------------------------------------------------
-
-    def _replayed(
-        self,
-        name: str,
-        program: Callable[[Tensor, Tensor], tuple[Tensor, ...]],
-        w: Tensor,
-        rows: Tensor,
-    ) -> tuple[Tensor, ...]:
-        """The program for all inputs as one captured graph, of which some rows are asked for."""
-        whole = torch.arange(len(self.case.batch))
-        full = w
-        if len(rows) != len(whole):
-            full = self._resting
-            put(full, rows, w)
-        if name not in self._captured:
-            self._captured[name] = _capture(lambda buffer: program(buffer, whole), full)
-        return tuple(pick(one, rows).clone() for one in self._captured[name](full))
+    def _spread(self, part: Tensor, rows: Tensor) -> Tensor:
+        """One row for every input of the batch; those that are not asked for repeat the first."""
+        full = part[:1].repeat(len(self.case.batch), *[1] * (part.dim() - 1))
+        put(full, rows, part)
+        return full
 
 
-def _direct(
-    name: str,
-    program: Callable[[Tensor, Tensor], tuple[Tensor, ...]],
-    w: Tensor,
-    rows: Tensor,
-) -> tuple[Tensor, ...]:
-    return program(w, rows)
+class Captured:
+    """A CUDA graph of a program: the same kernels for all inputs, launched at once."""
 
+    def __init__(self, program: Callable[[Parts], Parts], example: Parts) -> None:
+        self._buffers = tuple(part.clone() for part in example)
+        device = example[0].device
+        side = torch.cuda.Stream(device)
+        side.wait_stream(torch.cuda.current_stream(device))
+        with torch.cuda.stream(side):
+            for _ in range(3):  # libraries choose their kernels and workspaces before the capture
+                program(self._buffers)
+        torch.cuda.current_stream(device).wait_stream(side)
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph):
+            self._outputs = program(self._buffers)
 
-def _capture(
-    program: Callable[[Tensor], tuple[Tensor, ...]], example: Tensor
-) -> Callable[[Tensor], tuple[Tensor, ...]]:
-    """A CUDA graph of the program: the same kernels, launched at once."""
-    buffer = example.clone()
-    side = torch.cuda.Stream(example.device)
-    side.wait_stream(torch.cuda.current_stream(example.device))
-    with torch.cuda.stream(side):
-        for _ in range(3):  # libraries choose their kernels and workspaces before the capture
-            program(buffer)
-    torch.cuda.current_stream(example.device).wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        outputs = program(buffer)
-
-    def replay(full: Tensor) -> tuple[Tensor, ...]:
-        buffer.copy_(full)
-        graph.replay()
-        return outputs
-
-    return replay
+    def __call__(self, parts: Parts, rows: Tensor) -> Parts:
+        """The program's outputs for these inputs."""
+        for buffer, part in zip(self._buffers, parts, strict=True):
+            put(buffer, rows, part)
+        self._graph.replay()
+        return tuple(pick(output, rows).clone() for output in self._outputs)

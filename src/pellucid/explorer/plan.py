@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 _SHOWN = 10  # probabilities kept of a prediction over very many classes
 _MANY = 64
 _LONGEST = 0.5  # times the length of a typical token: no step is longer unless asked
-_FIRST = 0.1  # times that length: the first step of a corrected walk
+_PACE = 0.1  # the same for a corrected walk, which keeps its pace for many steps
+_FIRST = 0.02  # its first step
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4}
 
 
@@ -118,11 +119,9 @@ class _Steppers:
     def make(self) -> Any:
         settings, kind = self.plan.settings, self.request.kind
         typical = _typical(self.plan.level)
-        longest = (
-            typical * _LONGEST
-            if settings.longest is None
-            else torch.full_like(typical, settings.longest)
-        )
+        longest = typical * (_PACE if settings.correct else _LONGEST)
+        if settings.longest is not None:
+            longest = torch.full_like(typical, settings.longest)
         if settings.direction == "boundary":
             return ToBoundary(self._leads(kind), self.plan.coordinates, longest)
         if settings.direction in OTHERS:

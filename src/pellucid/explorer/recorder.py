@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pellucid._errors import StoreError, explain_error
 from pellucid._store import replacing
+from pellucid._target import check_finite
 from pellucid._trajectory import SERIES, kl_divergence, stacked
 from pellucid.explorer.state import State, Step
 
@@ -49,6 +50,7 @@ class Recorder:
         moved = everyone if step is None else step.rows
         self._lengths[moved] = k
         if k % self._every == 0:
+            check_finite(state.logits, self._walk.case.adapter.name)
             self._keep(k, x, p)
 
     def beyond(self, distance: float) -> Tensor:

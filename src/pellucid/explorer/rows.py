@@ -16,7 +16,7 @@ def put(tensor: Tensor, rows: Tensor, values: Tensor) -> None:
     if len(rows) == len(tensor):
         tensor.copy_(values)
     else:
-        tensor[rows.to(tensor.device)] = values.to(tensor.dtype)
+        tensor[rows.to(tensor.device)] = values.to(tensor)
 
 
 def where(rows: Tensor, chosen: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal, get_args
 
 import torch
@@ -133,7 +134,7 @@ class Coordinates:
             return y.new_full((1, 1), 2**0.5)  # the contrast is the log-odds over sqrt 2
         if self.output.quantity not in ("probabilities", "fisher"):
             return None
-        basis = contrasts_of(y.shape[-1] + 1).to(y)  # r q
+        basis = contrasts_of(y.shape[-1] + 1, y.device)  # r q
         p = (y @ basis).softmax(dim=-1)
         if self.output.quantity == "probabilities":  # dp/dy = (diag p - pp') H'
             return p[..., None] * (basis.T - (p @ basis.T)[..., None, :])
@@ -143,7 +144,7 @@ class Coordinates:
     def psi(self, y: Tensor) -> Tensor:
         """The quantity itself, whose Euclidean distances the metric measures (b r -> b q)."""
         if self.output.quantity in ("probabilities", "fisher") and self.output.function is None:
-            p = (y @ contrasts_of(y.shape[-1] + 1).to(y)).softmax(dim=-1)
+            p = (y @ contrasts_of(y.shape[-1] + 1, y.device)).softmax(dim=-1)
             return p if self.output.quantity == "probabilities" else 2 * p.sqrt()
         root = self.root(y)
         return y if root is None else torch.einsum("...qr,...r->...q", root, y)
@@ -162,7 +163,7 @@ class Coordinates:
                     instead="output='centred_logits'",
                 )
             )
-        basis = contrasts_of(y.shape[-1] + 1).to(y)
+        basis = contrasts_of(y.shape[-1] + 1, y.device)
         contrasted = self.output.quantity in _CONTRASTED
         bins = y @ basis if contrasted else y
         leading = bins.argmax(dim=-1) if towards is None else self._place(towards)
@@ -209,16 +210,17 @@ def pulled_back(coordinates: Coordinates, y: Tensor, jacobian: Tensor) -> Tensor
 
 def contrasts(bins: Tensor) -> Tensor:
     """Orthonormal rows that are orthogonal to the constant vector, for these bins."""
-    return contrasts_of(bins.shape[-1]).to(bins)
+    return contrasts_of(bins.shape[-1], bins.device)
 
 
-def contrasts_of(count: int) -> Tensor:
+@cache
+def contrasts_of(count: int, device: torch.device) -> Tensor:
     """The Helmert contrasts (count - 1, count): HH' = I and H1 = 0, so |Hz| = |z - mean z|."""
     index = torch.arange(1, count, dtype=torch.float64)
     below = torch.ones(count - 1, count, dtype=torch.float64).tril()  # row i: i + 1 ones
     below[torch.arange(count - 1), torch.arange(1, count)] = -index
     found: Tensor = below / (index * (index + 1)).sqrt()[:, None]
-    return found
+    return found.to(device)
 
 
 def _square_root(matrix: Tensor) -> Tensor:
