@@ -370,6 +370,10 @@ def test_collections_of_texts_are_lists(inputs):
     assert len(pellucid.explain(build("bert"), inputs)) == 2
 
 
+def test_collections_of_nothing_are_empty(tiny):
+    assert pellucid.explain(tiny("bert"), []) == pellucid.explain(tiny("bert"), ()) == []
+
+
 def test_collections_of_images_are_lists():
     model = build("vit")
     images = np.stack(sample_inputs(model))

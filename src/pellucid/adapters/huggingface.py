@@ -356,6 +356,7 @@ def _text_reader(module: nn.Module, config: Any, tokenizer: Any, task: Task) -> 
 def _positions(module: nn.Module, config: Any) -> int:
     """How many tokens the model has positions for (RoBERTa keeps the first few for padding)."""
     most = int(_config_value(config, "max_position_embeddings", 10**9))
+    most = most if most > 0 else 10**9  # XLNet says -1 of positions that are relative
     for name, child in module.named_modules():
         if name.endswith("position_embeddings") and isinstance(child, nn.Embedding):
             return most - (0 if child.padding_idx is None else child.padding_idx + 1)
