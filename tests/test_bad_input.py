@@ -261,6 +261,21 @@ def test_an_explanation_of_another_kind_or_of_no_class(tiny):
     assert "'avg'" in message_of(ArgumentError, lambda: text.words("avg"))
 
 
+def test_a_regression_has_no_probability_to_measure(regression):
+    value = explain(regression, "a fine film at all")
+    message = message_of(
+        ArgumentError, lambda: pellucid.measure(regression, value, metric="text_deletion")
+    )
+    assert "instead:  a classifier" in message
+
+
+@pytest.mark.parametrize("size", [224, (224,), (0, 5), (8, -8), (2.5, 4), "ab", (True, 4)])
+def test_sizes_of_maps(tiny, size):
+    image = explain(tiny("vit"), sample_inputs(tiny("vit"))[0])
+    assert "size" in message_of(ArgumentError, lambda: image.map(size=size))
+    assert image.map(size=(7, np.int64(9))).shape == (7, 9)
+
+
 # ---- budgets -------------------------------------------------------------------------------------
 
 
@@ -493,6 +508,11 @@ def test_code_of_a_checkpoint_is_not_run(tmp_path):
         ({"device": "gpu"}, "device"),
         ({"device": "cuda:99"}, "device"),
         ({"device_map": "nowhere"}, "device_map"),
+        pytest.param(
+            {"device_map": {"": "cuda:0"}},
+            "device_map",
+            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is such a device"),
+        ),
     ],
     ids=str,
 )

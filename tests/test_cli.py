@@ -55,6 +55,12 @@ WRONG = {
         ["explain", "x", "-m", BERT, "--out", "nowhere/report.html"],
         "mkdir -p nowhere",
     ),
+    "two outputs in one file": (
+        ["explain", "x", "-m", BERT, "--out", "page.html", "--json", "./page.html"],
+        "--json page.json",
+    ),
+    "a folder that is a file": (["demo", "--out", __file__], "--out pellucid-demo"),
+    "a folder inside a file": (["demo", "--out", f"{__file__}/demo"], "--out pellucid-demo"),
     "device": (["explain", "x", "-m", BERT, "--device", "toaster"], "device='toaster'"),
     "unknown verb": (["explian"], "explain"),
 }
@@ -76,6 +82,12 @@ def test_existing_files_are_kept_before_any_work(run, tmp_path):
     assert code == 2
     assert "--force" in error
     assert page.read_text() == "mine"
+
+
+def test_a_method_is_looked_up_before_a_model_is_loaded(run):
+    code, _, error = run("explain", "x", "-m", "no-such-model-either", "--method", "rolout")
+    assert code == 2
+    assert "--method rollout" in error
 
 
 def test_a_text_is_explained_by_several_methods(run, tmp_path):
