@@ -370,6 +370,12 @@ def test_collections_of_texts_are_lists(inputs):
     assert len(pellucid.explain(build("bert"), inputs)) == 2
 
 
+def test_an_explanation_prints_as_one_line(tiny):
+    found = pellucid.explain(tiny("bert"), "the film", method="rollout")
+    assert repr(found).startswith("<rollout on bert: 4 scores for the logit of the predicted class")
+    assert "\n" not in repr([found])
+
+
 def test_collections_of_nothing_are_empty(tiny):
     assert pellucid.explain(tiny("bert"), []) == pellucid.explain(tiny("bert"), ()) == []
 

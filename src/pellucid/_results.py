@@ -50,7 +50,7 @@ class Word:
     part: int = 0
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """One method's scores for one input of one model.
 
@@ -75,6 +75,13 @@ class Explanation:
     provenance: Provenance
     extras: Mapping[str, Tensor] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.scores.shape))
+        return (
+            f"<{self.method} on {self.provenance.model}: {shape} scores for the {self.explains} "
+            f"({self.label}): {self.value:.4g}>"
+        )
 
     # ---- reading -----------------------------------------------------------------------------
 
