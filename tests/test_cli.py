@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import pellucid
 from pellucid.cli import main
 from pellucid.models import sample_images
 
@@ -172,7 +173,8 @@ def test_the_demo_writes_one_page_and_a_table(run, tmp_path):
     assert code == 0
     assert str(tmp_path / "demo" / "report.html") in "".join(out.split("\n"))
     page = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
-    assert page.count("<article") == 6
+    fitting = [e.fits for m in (VIT, BERT) for e in pellucid.list_methods(pellucid.load(m))]
+    assert page.count("<article") == sum(fitting) >= 6
     assert run("demo", "--out", tmp_path / "demo")[0] == 0  # again, over its own page
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -373,7 +374,8 @@ def test_collections_of_texts_are_lists(inputs):
 def test_an_explanation_prints_as_one_line(tiny):
     found = pellucid.explain(tiny("bert"), "the film", method="rollout")
     assert repr(found).startswith("<rollout on bert: 4 scores for the logit of the predicted class")
-    assert "\n" not in repr([found])
+    hostile = replace(found, label="\x1b[31m\nno", method="\u202eevil")
+    assert repr([hostile]).isprintable()
 
 
 def test_collections_of_nothing_are_empty(tiny):

@@ -78,10 +78,11 @@ class Explanation:
 
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.scores.shape))
-        return (
+        line = (
             f"<{self.method} on {self.provenance.model}: {shape} scores for the {self.explains} "
             f"({self.label}): {self.value:.4g}>"
         )
+        return "".join(one if one.isprintable() else "\ufffd" for one in line)  # of hostile files
 
     # ---- reading -----------------------------------------------------------------------------
 
