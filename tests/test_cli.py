@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 import pellucid
 from pellucid.cli import main
+from pellucid.methods import METHODS
 from pellucid.models import sample_images
 
 BERT, VIT = "pellucid/reviews-bert", "pellucid/digits-vit"
@@ -107,6 +109,20 @@ def test_a_text_is_explained_by_several_methods(run, tmp_path):
     assert found[0]["params"]["discard"] == 0.5
     assert {one["label"] for one in found} == {"negative"}
     assert {one["provenance"]["seed"] for one in found} == {3}
+
+
+def test_a_preset_is_set_like_a_parameter(run, monkeypatch):
+    presets = {"paper": {"discard": 0.5, "fuse": "max"}}
+    monkeypatch.setitem(METHODS, "rollout", replace(METHODS["rollout"], presets=presets))
+    both = ("--method", "rollout", "--method", "random", "--json", "-")
+    code, out, _ = run("explain", "a film", "-m", BERT, *both, "--set", "preset=paper")
+    assert code == 0
+    first, second = json.loads(out)
+    assert first["params"] == {"discard": 0.5, "fuse": "max", "start": 0}
+    assert second["params"] == {}
+    code, _, error = run("explain", "a film", "-m", BERT, *both, "--set", "preset=papre")
+    assert code == 2
+    assert "preset='paper'" in error
 
 
 def test_json_on_standard_output_is_nothing_but_json(run):

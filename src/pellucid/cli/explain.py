@@ -236,7 +236,8 @@ def _settings_by_method(methods: Sequence[str], given: Sequence[str]) -> dict[st
                     instead="--set discard=0.9",
                 )
             )
-        takers = [method for method in methods if name in known[method]]
+        preset = name == "preset"  # a name for several parameters
+        takers = [m for m in methods if name in known[m] or (preset and METHODS[m].presets)]
         if not takers:
             names = {parameter for parameters in known.values() for parameter in parameters}
             raise ArgumentError(
