@@ -4,6 +4,7 @@ What is not an image, and files that are no explanations, have tables of their o
 test_images.py and test_store.py.
 """
 
+import copy
 import json
 import shutil
 import time
@@ -88,6 +89,7 @@ ROWS = {  # family, input and options of `explain`; the error; what its message 
     "block below zero": ("bert", {"method": "rollout", "start": -1}, ArgumentError, ["start"]),
     # targets
     "class": ("bert", {"target": "LABEL_11"}, ArgumentError, ["target", "LABEL_11", "LABEL_1"]),
+    "class in capitals": ("bert", {"target": "label_1"}, ArgumentError, ["mean 'LABEL_1'"]),
     "class number": ("bert", {"target": 3}, ArgumentError, ["target", "3", "0 to 2"]),
     "class below zero": ("bert", {"target": -1}, ArgumentError, ["target", "-1", "0 to 2"]),
     "class as bool": ("bert", {"target": True}, ArgumentError, ["target", "True"]),
@@ -259,6 +261,21 @@ def test_an_explanation_of_another_kind_or_of_no_class(tiny):
     assert "'avg'" in message_of(ArgumentError, lambda: text.words("avg"))
 
 
+def test_a_regression_has_no_probability_to_measure(regression):
+    value = explain(regression, "a fine film at all")
+    message = message_of(
+        ArgumentError, lambda: pellucid.measure(regression, value, metric="text_deletion")
+    )
+    assert "instead:  a classifier" in message
+
+
+@pytest.mark.parametrize("size", [224, (224,), (0, 5), (8, -8), (2.5, 4), "ab", (True, 4)])
+def test_sizes_of_maps(tiny, size):
+    image = explain(tiny("vit"), sample_inputs(tiny("vit"))[0])
+    assert "size" in message_of(ArgumentError, lambda: image.map(size=size))
+    assert image.map(size=(7, np.int64(9))).shape == (7, 9)
+
+
 # ---- budgets -------------------------------------------------------------------------------------
 
 
@@ -328,9 +345,15 @@ def test_a_compiled_model():
     inside = build("bert").module
     inside.compile()
     message = message_of(ModelError, lambda: explain(pellucid.adapt(inside, word_piece())))
-    assert "compile" in message
-    found = explain(pellucid.adapt(whole._orig_mod, word_piece()))
-    assert torch.isfinite(found.scores).all()
+    assert "copy.deepcopy(model)" in message
+    assert "_orig_mod" not in message
+    part = build("bert").module
+    part.bert = torch.compile(part.bert)
+    message = message_of(ModelError, lambda: explain(pellucid.adapt(part, word_piece())))
+    assert "bert, compiled" in message
+    for model in (whole._orig_mod, copy.deepcopy(inside)):  # what the messages say to type
+        found = explain(pellucid.adapt(model, word_piece()))
+        assert torch.isfinite(found.scores).all()
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "vit"])
@@ -485,6 +508,11 @@ def test_code_of_a_checkpoint_is_not_run(tmp_path):
         ({"device": "gpu"}, "device"),
         ({"device": "cuda:99"}, "device"),
         ({"device_map": "nowhere"}, "device_map"),
+        pytest.param(
+            {"device_map": {"": "cuda:0"}},
+            "device_map",
+            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is such a device"),
+        ),
     ],
     ids=str,
 )

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
+import pellucid
 from pellucid.cli import main
+from pellucid.methods import METHODS
 from pellucid.models import sample_images
 
 BERT, VIT = "pellucid/reviews-bert", "pellucid/digits-vit"
@@ -55,6 +58,12 @@ WRONG = {
         ["explain", "x", "-m", BERT, "--out", "nowhere/report.html"],
         "mkdir -p nowhere",
     ),
+    "two outputs in one file": (
+        ["explain", "x", "-m", BERT, "--out", "page.html", "--json", "./page.html"],
+        "--json page.json",
+    ),
+    "a folder that is a file": (["demo", "--out", __file__], "--out pellucid-demo"),
+    "a folder inside a file": (["demo", "--out", f"{__file__}/demo"], "--out pellucid-demo"),
     "device": (["explain", "x", "-m", BERT, "--device", "toaster"], "device='toaster'"),
     "unknown verb": (["explian"], "explain"),
 }
@@ -78,6 +87,12 @@ def test_existing_files_are_kept_before_any_work(run, tmp_path):
     assert page.read_text() == "mine"
 
 
+def test_a_method_is_looked_up_before_a_model_is_loaded(run):
+    code, _, error = run("explain", "x", "-m", "no-such-model-either", "--method", "rolout")
+    assert code == 2
+    assert "--method rollout" in error
+
+
 def test_a_text_is_explained_by_several_methods(run, tmp_path):
     page, numbers = tmp_path / "report.html", tmp_path / "numbers.json"
     code, out, _ = run(
@@ -94,6 +109,20 @@ def test_a_text_is_explained_by_several_methods(run, tmp_path):
     assert found[0]["params"]["discard"] == 0.5
     assert {one["label"] for one in found} == {"negative"}
     assert {one["provenance"]["seed"] for one in found} == {3}
+
+
+def test_a_preset_is_set_like_a_parameter(run, monkeypatch):
+    presets = {"paper": {"discard": 0.5, "fuse": "max"}}
+    monkeypatch.setitem(METHODS, "rollout", replace(METHODS["rollout"], presets=presets))
+    both = ("--method", "rollout", "--method", "random", "--json", "-")
+    code, out, _ = run("explain", "a film", "-m", BERT, *both, "--set", "preset=paper")
+    assert code == 0
+    first, second = json.loads(out)
+    assert first["params"] == {"discard": 0.5, "fuse": "max", "start": 0}
+    assert second["params"] == {}
+    code, _, error = run("explain", "a film", "-m", BERT, *both, "--set", "preset=papre")
+    assert code == 2
+    assert "preset='paper'" in error
 
 
 def test_json_on_standard_output_is_nothing_but_json(run):
@@ -160,7 +189,8 @@ def test_the_demo_writes_one_page_and_a_table(run, tmp_path):
     assert code == 0
     assert str(tmp_path / "demo" / "report.html") in "".join(out.split("\n"))
     page = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
-    assert page.count("<article") == 6
+    fitting = [e.fits for m in (VIT, BERT) for e in pellucid.list_methods(pellucid.load(m))]
+    assert page.count("<article") == sum(fitting) >= 6
     assert run("demo", "--out", tmp_path / "demo")[0] == 0  # again, over its own page
 
 

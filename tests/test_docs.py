@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from pellucid.cli import main
+from pellucid.methods import METHODS
 from pellucid.testing import check_method
-from pellucid.testing.docs import with_tables
+from pellucid.testing.docs import EXAMPLE, with_diff, with_tables
 from pellucid.testing.tiny import build
 
 ROOT = Path(__file__).parent.parent
@@ -63,6 +67,34 @@ def test_the_method_in_contributing_keeps_its_promises(family):
     names = {}
     exec(code, names)
     check_method(names["gradient_norm"], lambda dtype: build(family, dtype=dtype))
+
+
+def test_the_diff_in_contributing_is_that_of_the_code():
+    assert with_diff(CONTRIBUTING, ROOT) == CONTRIBUTING, "type: python -m pellucid.testing.docs"
+
+
+NEWCOMER = """
+from pathlib import Path
+import pellucid
+from pellucid.testing.docs import with_tables
+model = pellucid.load("pellucid/reviews-bert")
+found = pellucid.explain(model, "a fine film", method="gradient_norm")
+assert float(found.scores.min()) > 0
+assert "`gradient_norm`" in with_tables(Path("README.md").read_text(encoding="utf-8"))
+"""
+
+
+@pytest.mark.skipif(not shutil.which("git"), reason="git is not installed")
+@pytest.mark.skipif(EXAMPLE in METHODS, reason="it has been applied to this tree")
+def test_a_newcomer_who_applies_it_has_a_method(tmp_path):
+    """Applied to a copy of the tree and used there, README table included."""
+    (diff,) = blocks(CONTRIBUTING, "diff")
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "README.md", tmp_path)
+    subprocess.run(["git", "apply", "-"], input=diff, text=True, cwd=tmp_path, check=True)
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "src")}
+    command = [sys.executable, "-c", NEWCOMER]
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/architecture.md"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -368,6 +369,17 @@ def test_a_part_in_training_mode_is_refused():
 @pytest.mark.parametrize("inputs", [["the film", "a plot"], np.array(["the film", "a plot"])])
 def test_collections_of_texts_are_lists(inputs):
     assert len(pellucid.explain(build("bert"), inputs)) == 2
+
+
+def test_an_explanation_prints_as_one_line(tiny):
+    found = pellucid.explain(tiny("bert"), "the film", method="rollout")
+    assert repr(found).startswith("<rollout on bert: 4 scores for the logit of the predicted class")
+    hostile = replace(found, label="\x1b[31m\nno", method="\u202eevil")
+    assert repr([hostile]).isprintable()
+
+
+def test_collections_of_nothing_are_empty(tiny):
+    assert pellucid.explain(tiny("bert"), []) == pellucid.explain(tiny("bert"), ()) == []
 
 
 def test_collections_of_images_are_lists():

@@ -37,6 +37,11 @@ def test_importing_the_package_loads_nothing_heavy():
     assert ran(program) == []
 
 
+def test_vision_models_can_be_imported():
+    """A torchvision beside another build of torch breaks this while `pip check` stays silent."""
+    assert ran("from transformers import ViTForImageClassification; print('fine')") == ["fine"]
+
+
 def test_asking_for_help_loads_no_model_library():
     program = """
 import sys
@@ -264,3 +269,17 @@ def test_an_explanation_does_not_hold_its_batch(tiny):
     for tensor in (one.scores, one.logits, *one.extras.values()):
         own = tensor.numel() * tensor.element_size()
         assert tensor.untyped_storage().nbytes() == own
+
+
+# ---- errors --------------------------------------------------------------------------------------
+
+
+def test_every_error_says_what_was_got_what_was_expected_and_what_to_type():
+    short = [
+        f"{path.relative_to(SOURCE)}:{node.lineno}"
+        for path, tree in FILES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "explain_error"
+        if {keyword.arg for keyword in node.keywords} != {"got", "expected", "instead"}
+    ]
+    assert short == []

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import transformers
 from torch.nn.functional import log_softmax
 
 import pellucid
@@ -163,6 +164,19 @@ def test_the_longest_text_is_what_the_model_can_run(family, changes):
     assert torch.isfinite(run(longest)).all()
     with pytest.raises((IndexError, RuntimeError)):
         run(longest + 1)
+
+
+def test_a_model_of_relative_positions_reads_any_length_but_its_own_axes_are_refused():
+    """XLNet says -1 for its positions, and its states are (tokens, batch, width)."""
+    config = transformers.XLNetConfig(
+        vocab_size=300, d_model=16, n_layer=2, n_head=2, d_inner=16, num_labels=3
+    )
+    model = transformers.XLNetForSequenceClassification(config).eval()
+    adapter = pellucid.adapt(model, word_piece())
+    assert adapter.longest == word_piece().model_max_length
+    assert len(pellucid.explain(adapter, "the film is fine", method="random").words()) == 4
+    with pytest.raises(pellucid.UnsupportedCombination, match="first axis is not the batch"):
+        pellucid.explain(adapter, "the film is fine", method="gradient_x_input")
 
 
 # ---- padding without a padding token -------------------------------------------------------------

@@ -201,6 +201,8 @@ def train(
     """Train the weights that are not frozen, on a long and a short span of every review."""
     device = corpus.device
     steps = len(corpus) // batch_size
+    if not steps:
+        raise SystemExit(f"--reviews: {len(corpus)} are less than one batch of {batch_size}")
     total_steps = epochs * steps
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=learning_rate, weight_decay=WEIGHT_DECAY, fused=True)

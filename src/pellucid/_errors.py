@@ -68,7 +68,8 @@ def unknown_name(what: str, got: object, names: Iterable[str], *, write: str = "
     `write` is the line to type, with a place for the right name: ``"method={!r}"``.
     """
     known = sorted(names)
-    near = get_close_matches(str(got), known, n=3, cutoff=0.5)
+    folded = {name.lower(): name for name in known}
+    near = [folded[n] for n in get_close_matches(str(got).lower(), folded, n=3, cutoff=0.5)]
     guess = f": did you mean {' or '.join(map(repr, near))}?" if near else ""
     shown = ", ".join(known[:20]) + (f", ... ({len(known)} in all)" if len(known) > 20 else "")
     instead = write.format((near or known)[0]) if known else f"leave {got!r} out"

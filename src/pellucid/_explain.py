@@ -168,6 +168,7 @@ def _checked_scores(spec: Method, case: Case, scores: Tensor) -> Tensor:
                 f"method {spec.name!r} returned scores that fit nothing",
                 got=shape,
                 expected=" or ".join(map(str, allowed)) + ": one score a token, or one a pixel",
+                instead="return case.sum_features(case.gradient(case.input()))",
             )
         )
     scores = scores.detach()

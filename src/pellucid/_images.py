@@ -164,6 +164,7 @@ def check_size(image: Image.Image) -> None:
                 "this image is too small to explain",
                 got=f"{width} x {height} pixels",
                 expected=f"at least {LEAST_SIDE} x {LEAST_SIDE}",
+                instead="the picture in the size that it was taken in",
             )
         )
 

@@ -17,7 +17,7 @@ def gathered(inputs: Any) -> tuple[list[Any], bool]:
     """The inputs as a list, and whether several were given (a tuple of two texts is one pair)."""
     if isinstance(inputs, str | bytes | Mapping):
         return [inputs], False
-    if isinstance(inputs, tuple) and all(isinstance(part, str) for part in inputs):
+    if isinstance(inputs, tuple) and inputs and all(isinstance(part, str) for part in inputs):
         return [inputs], False
     if isinstance(inputs, np.ndarray | torch.Tensor):
         several = inputs.ndim == 4 or (inputs.ndim == 1 and not isinstance(inputs, torch.Tensor))

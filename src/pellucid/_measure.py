@@ -113,7 +113,14 @@ def _one(
 ) -> Measurement:
     value = measured.values[row]
     if value is not None and not math.isfinite(value):
-        raise NumericalError(explain_error(f"metric {spec.name!r} gave {value}", got=value))
+        raise NumericalError(
+            explain_error(
+                f"metric {spec.name!r} gave a number that is not finite",
+                got=value,
+                expected="a finite number",
+                instead="pellucid.load(..., dtype='float64')",
+            )
+        )
     return Measurement(
         metric=spec.name,
         value=value,
@@ -144,7 +151,9 @@ def _measured_target(explanation: Explanation, asked: int | str | None, adapter:
                 "this explanation is not about a class, so no class's probability can be read",
                 got=f"an explanation of the {explanation.explains}",
                 expected="an explanation of a class, or target=",
-                instead=f"target={adapter.labels[0] if adapter.labels else 0!r}",
+                instead=f"target={adapter.labels[0] if adapter.labels else 0!r}"
+                if adapter.task not in ("regression", "other")
+                else "a classifier: this model has no probabilities",
             )
         )
     mask = explanation.target.mask if explanation.target is not None else 0
@@ -173,6 +182,7 @@ def check_measurable(explanation: Any, adapter: Adapter) -> None:
                 "only explanations can be measured",
                 got=type(explanation).__name__,
                 expected="what pellucid.explain returned, or a list of such",
+                instead="pellucid.measure(model, pellucid.explain(model, ...), metric=...)",
             )
         )
     if explanation.kind != adapter.kind:
@@ -181,6 +191,7 @@ def check_measurable(explanation: Any, adapter: Adapter) -> None:
                 "the explanation and the model do not fit",
                 got=f"an explanation of {explanation.kind}",
                 expected=f"{adapter.kind}, which is what {adapter.name} reads",
+                instead="measure it with the model that it explains",
             )
         )
     if explanation.provenance.weights != adapter.weights_hash():
@@ -199,5 +210,6 @@ def check_measurable(explanation: Any, adapter: Adapter) -> None:
                 "the scores are not finite",
                 got=f"{int((~torch.isfinite(explanation.scores)).sum())} NaN or infinite",
                 expected="finite scores",
+                instead="explain the input again",
             )
         )

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from pellucid._arguments import integer
 from pellucid._errors import ArgumentError, explain_error
 from pellucid._target import Target
 from pellucid._types import Picture, Segment, Text
@@ -49,7 +50,7 @@ class Word:
     part: int = 0
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """One method's scores for one input of one model.
 
@@ -75,6 +76,14 @@ class Explanation:
     extras: Mapping[str, Tensor] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.scores.shape))
+        line = (
+            f"<{self.method} on {self.provenance.model}: {shape} scores for the {self.explains} "
+            f"({self.label}): {self.value:.4g}>"
+        )
+        return "".join(one if one.isprintable() else "\ufffd" for one in line)  # of hostile files
+
     # ---- reading -----------------------------------------------------------------------------
 
     @property
@@ -98,7 +107,10 @@ class Explanation:
         if reduce is None:
             raise ArgumentError(
                 explain_error(
-                    "unknown aggregate", got=repr(aggregate), expected="'sum', 'mean' or 'max'"
+                    "unknown aggregate",
+                    got=f"aggregate={aggregate!r}",
+                    expected="'sum', 'mean' or 'max'",
+                    instead="aggregate='sum'",
                 )
             )
         found: list[Word] = []
@@ -124,9 +136,7 @@ class Explanation:
         scores = self.scores.double()
         if scores.dim() == 1:
             scores = self._upsampled(self.patches(), height, width)
-        if size is not None and tuple(size) != (height, width):
-            scores = _resized(scores, size)
-        return scores
+        return scores if size is None else _resized(scores, _checked_size(size))
 
     def patches(self) -> Tensor:
         """The scores of the patches as a grid (rows columns)."""
@@ -221,6 +231,21 @@ class Explanation:
                 instead=instead,
             )
         )
+
+
+def _checked_size(size: Any) -> tuple[int, int]:
+    """Rows and columns, whatever library's integers they are."""
+    whole = isinstance(size, Sequence) and len(size) == 2 and not isinstance(size, str)
+    if not whole:
+        raise ArgumentError(
+            explain_error(
+                "a map has rows and columns",
+                got=f"size={size!r}",
+                expected="two integers: height and width",
+                instead="ex.map(size=(224, 224))",
+            )
+        )
+    return integer("size", size[0], 1, 224), integer("size", size[1], 1, 224)
 
 
 def _resized(scores: Tensor, size: Sequence[int]) -> Tensor:

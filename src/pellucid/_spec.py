@@ -147,6 +147,7 @@ def bound_parameters(spec: Method | Metric, given: Mapping[str, Any]) -> dict[st
                 f"{spec.role} {spec.name!r} needs a parameter",
                 got=", ".join(f"{name}={value!r}" for name, value in given.items()) or "none",
                 expected=", ".join(p.name for p in missing),
+                instead=f"{missing[0].name}=...",
             )
         )
     _check_choices(spec, given)

@@ -51,7 +51,14 @@ def load(path: Path) -> Explanation:
             raise ValueError("its contents are not those that were written")
         return from_document(json.loads(document), tensors)
     except FileNotFoundError:
-        raise StoreError(explain_error("there is no such file", got=str(path))) from None
+        raise StoreError(
+            explain_error(
+                "there is no such file",
+                got=str(path),
+                expected="a file written by Explanation.save",
+                instead="check the path",
+            )
+        ) from None
     except _UNREADABLE as error:
         detail = f"{type(error).__name__}: {error}".splitlines()[0][:200]
         raise StoreError(
@@ -59,6 +66,7 @@ def load(path: Path) -> Explanation:
                 "this file is not a saved explanation, or it is damaged",
                 got=f"{path} ({detail})",
                 expected="a file written by Explanation.save",
+                instead="explain the input again, and save that",
             )
         ) from None
 
@@ -101,5 +109,6 @@ def replacing(path: Path, *, overwrite: bool) -> Iterator[Path]:
                 "the file cannot be written",
                 got=f"{path} ({error})",
                 expected="a path in an existing folder that you may write to",
+                instead=f"mkdir -p {path.parent}, or another path",
             )
         ) from None

@@ -104,7 +104,14 @@ def blackbox(
     patch in pixels.
     """
     if not callable(function):
-        raise ArgumentError(explain_error("a black box is a function", got=type(function).__name__))
+        raise ArgumentError(
+            explain_error(
+                "a black box is a function",
+                got=type(function).__name__,
+                expected="a function of a list of texts or images",
+                instead="pellucid.blackbox(model.predict_log_proba, kind='text', labels=[...])",
+            )
+        )
     if kind not in ("text", "image"):
         raise ArgumentError(
             explain_error(

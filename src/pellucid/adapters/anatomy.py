@@ -241,6 +241,9 @@ def _gradient_problem(seen: Observation) -> str | None:
         return "its word table was not seen to run"
     if len(seen.sources) > 1:
         return "its word table is read more than once, so no single input can be varied"
+    shape = tuple(seen.sources[0].shape)
+    if shape[0] != len(seen.logits):
+        return f"its input is read as a tensor of shape {shape}, whose first axis is not the batch"
     if seen.logits.requires_grad:
         (found,) = torch.autograd.grad(
             seen.logits.sum(), seen.sources[0], retain_graph=True, allow_unused=True

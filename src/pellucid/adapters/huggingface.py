@@ -70,6 +70,8 @@ def load(
         if isinstance(error, ModelError):
             raise
         raise ModelError(_not_loaded(str(name), error, trust_remote_code)) from error
+    except AssertionError as error:  # of torch, which was built without what device_map names
+        raise _no_device(f"device_map={device_map!r}", error) from None
     if device is not None:
         module = _moved(module, device)
     return from_huggingface(module.eval(), processor, name=str(name))
@@ -113,14 +115,18 @@ def _moved(module: nn.Module, device: torch.device | str) -> nn.Module:
     try:
         return module.to(device)
     except (RuntimeError, AssertionError) as error:
-        raise ModelError(
-            explain_error(
-                "the model cannot be moved to this device",
-                got=f"device={str(device)!r} ({str(error).splitlines()[0]})",
-                expected="'cpu', or an accelerator that torch sees",
-                instead="device='cpu'",
-            )
-        ) from None
+        raise _no_device(f"device={str(device)!r}", error) from None
+
+
+def _no_device(got: str, error: Exception) -> ModelError:
+    return ModelError(
+        explain_error(
+            "the model cannot be moved to this device",
+            got=f"{got} ({str(error).splitlines()[0]})",
+            expected="'cpu', or an accelerator that torch sees",
+            instead="device='cpu'",
+        )
+    )
 
 
 def _call_without_cache(module: nn.Module, inputs: Mapping[str, Tensor]) -> Any:
@@ -356,6 +362,7 @@ def _text_reader(module: nn.Module, config: Any, tokenizer: Any, task: Task) -> 
 def _positions(module: nn.Module, config: Any) -> int:
     """How many tokens the model has positions for (RoBERTa keeps the first few for padding)."""
     most = int(_config_value(config, "max_position_embeddings", 10**9))
+    most = most if most > 0 else 10**9  # XLNet says -1 of positions that are relative
     for name, child in module.named_modules():
         if name.endswith("position_embeddings") and isinstance(child, nn.Embedding):
             return most - (0 if child.padding_idx is None else child.padding_idx + 1)

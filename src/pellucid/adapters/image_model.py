@@ -75,7 +75,8 @@ class ImageModel(TorchAdapter):
                 explain_error(
                     "images in one batch must keep the same number of tokens",
                     got=f"{counts.tolist()} tokens",
-                    expected="one number; group the inputs by it",
+                    expected="one number",
+                    instead="one batch for each number of kept tokens",
                 )
             )
         index = keep.nonzero()[:, 1].view(len(batch), -1)

@@ -231,6 +231,7 @@ class TextReader:
                     "this text has not been read by a tokenizer",
                     got=repr(text.parts[0][:40]),
                     expected="what TextReader.read returned",
+                    instead="model.encode([text], target)",
                 )
             )
         if not text.rows["input_ids"]:

@@ -359,13 +359,18 @@ class TorchAdapter(Adapter):
 def check_not_compiled(module: nn.Module) -> None:
     """Refuse what torch.compile made: its inside does not pass through hooks."""
     for name, child in module.named_modules():
-        if type(child).__name__ == "OptimizedModule" or child._compiled_call_impl is not None:
+        wrapped = type(child).__name__ == "OptimizedModule"
+        if wrapped or child._compiled_call_impl is not None:
             raise ModelError(
                 explain_error(
                     "a compiled model cannot be observed from outside",
-                    got=f"{name or type(module).__name__}, made by torch.compile",
+                    got=f"{name or type(module).__name__}, compiled by torch",
                     expected="the model as it was before",
-                    instead="pellucid.adapt(model._orig_mod, processor)",
+                    instead="pellucid.adapt(model._orig_mod, processor)"
+                    if wrapped and not name
+                    else "the model before torch.compile of that part"
+                    if wrapped
+                    else "pellucid.adapt(copy.deepcopy(model), processor), which is not compiled",
                 )
             )
 

@@ -19,6 +19,7 @@ def demo(out: Out = Path("pellucid-demo")) -> None:
     from pellucid.cli._common import print_table
     from pellucid.models import sample_images, sample_texts
 
+    _make_folder(out)
     digit = next(path for path in sample_images() if "hard" in path.stem)
     text = next(text for text in sample_texts() if "but" in text)
     found: list[Explanation] = []
@@ -30,11 +31,28 @@ def demo(out: Out = Path("pellucid-demo")) -> None:
         for explanation, measurement in _explained(model, raw, metric):
             found.append(explanation)
             rows.append(_row(explanation, measurement))
-    out.mkdir(parents=True, exist_ok=True)
     path = report(found, out / "report.html", title="pellucid: a first look", overwrite=True)
     print_table(["input", "method", "explains", "largest scores", "deletion", "ms"], rows)
     typer.echo("deletion: of a digit, lower is better; of a text, higher is better")
     typer.echo(f"report: {path.resolve()}")
+
+
+def _make_folder(out: Path) -> None:
+    """Before any work, so that a path that is a file is refused at once."""
+    from pellucid import StoreError
+    from pellucid._errors import explain_error
+
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            explain_error(
+                "the folder of the page cannot be made",
+                got=f"--out {out} ({error.strerror})",
+                expected="a folder that you may write to, new or existing",
+                instead="--out pellucid-demo",
+            )
+        ) from None
 
 
 def _explained(name: str, raw: Any, metric: str) -> list[tuple[Explanation, Any]]:

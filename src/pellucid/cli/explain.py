@@ -73,11 +73,12 @@ def explain(
     from pellucid.cli._common import load_model
 
     raw = _gathered(inputs or [], pair, file)
+    _check_two(out, json_)
     for path in (out, json_):
         _check_free(path, force)
+    settings = _settings_by_method(method, set_)
     adapter = load_model(model, device=device, trust_remote_code=trust_remote_code)
     _check_kinds(raw, adapter)
-    settings = _settings_by_method(method, set_)
     found: list[Explanation] = []
     for name in method:
         found += _explained(adapter, raw, name, target, seed, long, settings[name])
@@ -127,6 +128,7 @@ def _gathered(inputs: Sequence[str], pair: str | None, file: Path | None) -> lis
                     "the file of texts cannot be read",
                     got=f"--file {file} ({error})",
                     expected="a UTF-8 text file with one text a line",
+                    instead="--file texts.txt",
                 )
             ) from None
         raw += [line for line in lines if line.strip()]
@@ -140,6 +142,22 @@ def _gathered(inputs: Sequence[str], pair: str | None, file: Path | None) -> lis
             )
         )
     return raw if pair is None else [(one, pair) for one in raw]
+
+
+def _check_two(out: Path | None, json_: Path | None) -> None:
+    """Two outputs in one file would leave the second alone."""
+    from pellucid import ArgumentError
+    from pellucid._errors import explain_error
+
+    if out is not None and json_ is not None and out.resolve() == json_.resolve():
+        raise ArgumentError(
+            explain_error(
+                "the page and the numbers cannot share a file",
+                got=f"--out {out} --json {json_}",
+                expected="two paths",
+                instead=f"--json {out.with_suffix('.json')}",
+            )
+        )
 
 
 def _check_free(path: Path | None, force: bool) -> None:
@@ -218,7 +236,8 @@ def _settings_by_method(methods: Sequence[str], given: Sequence[str]) -> dict[st
                     instead="--set discard=0.9",
                 )
             )
-        takers = [method for method in methods if name in known[method]]
+        preset = name == "preset"  # a name for several parameters
+        takers = [m for m in methods if name in known[m] or (preset and METHODS[m].presets)]
         if not takers:
             names = {parameter for parameters in known.values() for parameter in parameters}
             raise ArgumentError(

@@ -65,7 +65,12 @@ def pixel_counts(size: int, steps: int, schedule: Schedule) -> Tensor:
     """How many pixels are gone after each step, the last of which takes all (steps)."""
     if steps < 1:
         raise ArgumentError(
-            explain_error("deletion needs a step", got=f"steps={steps}", expected="at least 1")
+            explain_error(
+                "deletion needs a step",
+                got=f"steps={steps}",
+                expected="at least 1",
+                instead="steps=224",
+            )
         )
     step = torch.arange(1, steps + 1)
     if schedule == "linspace":

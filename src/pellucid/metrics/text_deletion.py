@@ -38,7 +38,12 @@ def text_deletion(
     """1 - mean probability of the class with only the 5, 10, ... lowest-scored tokens left."""
     if step < 1:
         raise ArgumentError(
-            explain_error("tokens are kept in steps", got=f"step={step}", expected="at least 1")
+            explain_error(
+                "tokens are kept in steps",
+                got=f"step={step}",
+                expected="at least 1",
+                instead="step=5",
+            )
         )
     content = case.content.cpu()
     keeps: list[Tensor] = []  # one mask a version, over the tokens of the batch

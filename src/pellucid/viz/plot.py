@@ -50,7 +50,9 @@ def _new_axes(explanation: Explanation) -> Any:
     except ImportError:
         raise ArgumentError(
             explain_error(
-                "plot() needs matplotlib, which is not installed",
+                "plot() needs matplotlib",
+                got="no installed matplotlib",
+                expected="the extra that draws",
                 instead='pip install "pellucid[plot]", or ex.to_html("heat.html") without it',
             )
         ) from None
