@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+import torch
 from torch import Tensor
 
 from pellucid._case import Case
@@ -40,12 +41,13 @@ def pullback(
     apart. `measure` is "largest", its "root", or the "trace" of the block.
     """
     if output == "hidden":
-        return block_importance(_padded(case, case.jacobian_of_read_states().rows()), measure)
+        return _importance(case, case.jacobian_of_read_states().rows(), measure)
     classes = None if case.objective.classes is None else case.objective.classes[:, 0]
     coordinates = _output(case, output, top_k or None).bind(case.rows[:, 0], classes)
     jacobian = case.jacobian(of=coordinates)
-    rows = pulled_back(coordinates, jacobian.y, jacobian.rows().double())  # b q t d
-    return block_importance(_padded(case, rows), measure)
+    rows = jacobian.rows()  # b r t d
+    own = pulled_back(coordinates, jacobian.y.double(), rows.double())  # b q t d
+    return _importance(case, own.to(rows.dtype), measure)
 
 
 def _output(case: Case, name: str, top_k: int | None) -> Output:
@@ -66,6 +68,7 @@ def _output(case: Case, name: str, top_k: int | None) -> Output:
     return found
 
 
-def _padded(case: Case, rows: Tensor) -> Tensor:
-    """Rows in float64, with nothing on padding."""
-    return rows.double() * case.mask[:, None, :, None]
+def _importance(case: Case, rows: Tensor, measure: Measure) -> Tensor:
+    """Importance in float64 with nothing on padding, in the model's own type or float32."""
+    own = rows.double() * case.mask[:, None, :, None].to(rows.device)
+    return block_importance(own, measure).to(torch.promote_types(rows.dtype, torch.float32))
