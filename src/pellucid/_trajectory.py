@@ -48,6 +48,7 @@ class Trajectory:
     labels: tuple[str, ...]  # the classes (or likeliest tokens) whose probabilities are kept
     classes: tuple[int, ...]  # their numbers
     probabilities: Tensor  # s c, float64
+    predicted: tuple[str, ...]  # s: the likeliest class at every saved point
     series: Mapping[str, Tensor]  # k + 1 each: SERIES
     outcome: str  # how it ended, as a sentence
     completed: bool  # whether it took all its steps or arrived
@@ -94,11 +95,6 @@ class Trajectory:
         for it, which is the same in the limit (Proposition 1).
         """
         return self.series["pseudolength"]
-
-    @property
-    def predicted(self) -> tuple[str, ...]:
-        """The likeliest class at every saved point."""
-        return tuple(self.labels[i] for i in self.probabilities.argmax(dim=1).tolist())
 
     @property
     def kept_class(self) -> bool:

@@ -159,7 +159,7 @@ class Request:
     ) -> Trajectory:
         """The trajectory of one input of the batch."""
         item = case.batch.items[row]
-        series, iterations, points, probabilities = recorder.of(row)
+        kept = recorder.of(row)
         ended = int(walk.state.outcome[row])
         outcome = list(Outcome)[ended - 1] if ended else Outcome.COMPLETED
         classes = tuple(walk.classes[row].tolist())
@@ -173,12 +173,13 @@ class Request:
             | {"steps": self.steps, "save_every": self.save_every, "distance": self.distance}
             | {"repeat": row % self.repeats},
             tokens=tuple(own) if len(case.batch.items[row].segments) else (0,),
-            iterations=iterations,
-            points=points,
+            iterations=kept.iterations,
+            points=kept.points,
             labels=tuple(case.adapter.label_name(i) for i in classes),
             classes=classes,
-            probabilities=probabilities,
-            series=series,
+            probabilities=kept.probabilities,
+            predicted=tuple(case.adapter.label_name(i) for i in kept.likeliest),
+            series=kept.series,
             outcome=outcome.value,
             completed=outcome in (Outcome.COMPLETED, Outcome.ARRIVED),
             provenance=provenance_of(case, row, seconds),

@@ -102,6 +102,8 @@ def plan(case: Case, request: Request) -> Plan:
     classes = logits.topk(shown, dim=-1).indices
     if logits.shape[-1] <= _MANY:
         classes = classes.sort(dim=-1).values
+    elif request.kind == "class":
+        classes = _with_goal(classes, case)
     made = Plan(case, settings, level, coordinates, state, None, classes)
     made.stepper = _Steppers(made, request, space, region).make()
     return made
@@ -276,6 +278,15 @@ def _single_row(case: Case) -> Tensor:
             )
         )
     return case.rows[:, 0]
+
+
+def _with_goal(classes: Tensor, case: Case) -> Tensor:
+    """The class to walk to among those that are kept, instead of the last where it is not."""
+    assert case.objective.classes is not None
+    goal = case.objective.classes[:, :1].to(classes.device)
+    among = (classes == goal).any(dim=1, keepdim=True)
+    last = torch.where(among, classes[:, -1:], goal)
+    return torch.cat([classes[:, :-1], last], dim=1)
 
 
 def _importance(level: Level, rows: Tensor) -> Tensor:

@@ -22,6 +22,20 @@ if TYPE_CHECKING:
     from pellucid.explorer.plan import Plan
 
 
+_SAVED = ("points", "probabilities", "likeliest")
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What is kept of one walk."""
+
+    series: dict[str, Tensor]  # k + 1 each
+    iterations: Tensor  # s
+    points: Tensor  # s m d
+    probabilities: Tensor  # s c
+    likeliest: list[int]  # s: the classes that were predicted
+
+
 class Recorder:
     """Series of every step, and points of some; one row an input, on the device until the end."""
 
@@ -29,7 +43,7 @@ class Recorder:
         self._walk = walk
         self._every = save_every
         self._series: dict[str, list[Tensor]] = {name: [] for name in SERIES}
-        self._saved: dict[int, tuple[Tensor, Tensor]] = {}  # points and probabilities, on the CPU
+        self._saved: dict[int, tuple[Tensor, Tensor, Tensor]] = {}  # points, probabilities, classes
         self._lengths = torch.full((len(walk.state.w),), -1, dtype=torch.long)
         self._last: Tensor | None = None  # psi
         self._first: tuple[Tensor, Tensor] | None = None  # state and probabilities
@@ -65,8 +79,8 @@ class Recorder:
             x = level.state(state.w, torch.arange(len(state.w)))
             self._keep(k, x, self._walk.probabilities(state.logits))
 
-    def of(self, row: int) -> tuple[dict[str, Tensor], Tensor, Tensor, Tensor]:
-        """Series, iterations, points of the moved tokens and probabilities of one input."""
+    def of(self, row: int) -> Kept:
+        """What was kept of one input."""
         last = int(self._lengths[row])
         series = {
             name: stacked(found)[row, : last + 1].double().cpu().clone()
@@ -78,7 +92,8 @@ class Recorder:
         chosen = self._walk.level.selected[row].cpu()
         points = torch.stack([saved[0][row][chosen] for _, saved in kept])
         probabilities = torch.stack([saved[1][row] for _, saved in kept])
-        return series, torch.tensor([k for k, _ in kept]), points, probabilities
+        likeliest = [int(saved[2][row]) for _, saved in kept]
+        return Kept(series, torch.tensor([k for k, _ in kept]), points, probabilities, likeliest)
 
     # ---- inside ------------------------------------------------------------------------------
 
@@ -117,16 +132,15 @@ class Recorder:
     def _keep(self, k: int, x: Tensor, p: Tensor) -> None:
         state_type = self._walk.level.origin.dtype
         shown = p.gather(1, self._walk.classes)
-        self._saved[k] = (x.to(state_type).cpu(), shown.cpu())
+        self._saved[k] = (x.to(state_type).cpu(), shown.cpu(), p.argmax(dim=1).cpu())
 
     def to_tensors(self) -> dict[str, Tensor]:
         """Everything, to be written to a file."""
         assert self._first is not None
         assert self._last is not None
         tensors = {f"series.{name}": stacked(found).cpu() for name, found in self._series.items()}
-        for k, (points, probabilities) in self._saved.items():
-            tensors[f"points.{k}"] = points
-            tensors[f"probabilities.{k}"] = probabilities
+        for k, saved in self._saved.items():
+            tensors |= {f"{name}.{k}": one for name, one in zip(_SAVED, saved, strict=True)}
         tensors |= {"first.0": self._first[0].cpu(), "first.1": self._first[1].cpu()}
         tensors |= {"last": self._last.cpu(), "lengths": self._lengths}
         return {name: tensor.contiguous() for name, tensor in tensors.items()}
@@ -139,7 +153,8 @@ class Recorder:
         for name in tensors:
             if name.startswith("points."):
                 k = int(name.removeprefix("points."))
-                self._saved[k] = (tensors[name], tensors[f"probabilities.{k}"])
+                points, probabilities, likeliest = (tensors[f"{one}.{k}"] for one in _SAVED)
+                self._saved[k] = (points, probabilities, likeliest)
         self._first = (tensors["first.0"].to(device), tensors["first.1"].to(device))
         self._last = tensors["last"].to(device)
         self._lengths = tensors["lengths"]
