@@ -47,7 +47,8 @@ class Textbook:
 
     def step(self, state: State, rows: Tensor) -> Step:
         """One step of each of these inputs; an adaptive one is tried again shorter."""
-        metric = self._metric(pick(state.memory["jacobian"], rows), pick(state.y, rows), rows)
+        jacobian = pick(state.memory["jacobian"], rows).clone()  # it is overwritten on arrival
+        metric = self._metric(jacobian, pick(state.y, rows).clone(), rows)
         field = self.rule.field(metric, state, rows)
         velocity = field(metric)
         lost = where(rows, velocity.flatten(1).abs().amax(dim=1) == 0)
