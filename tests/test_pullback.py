@@ -10,6 +10,7 @@ import pellucid
 from pellucid import ArgumentError, Target
 from pellucid._case import Case
 from pellucid.geometry.importance import block_importance
+from pellucid.geometry.narrow import narrow_root
 from pellucid.geometry.outputs import Output, contrasts_of, pulled_back
 from pellucid.geometry.pullback import Pullback, interactions, token_blocks
 from pellucid.testing.tiny import build, sample_inputs
@@ -331,3 +332,53 @@ def test_metric_at_takes_lists_tokens_and_places():
     deeper = pellucid.metric_at(adapter, texts[0], space="hidden:1", output="fisher")
     assert deeper.output == "fisher"
     np.testing.assert_array_less(0, deeper.values[:2].numpy())
+
+
+# ---- wide outputs --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("quantity", ["logits", "centred_logits", "probabilities", "fisher"])
+@pytest.mark.parametrize("family", ["bert-mlm", "gpt2-lm"])
+def test_the_way_through_the_head_is_the_direct_one(quantity, family, monkeypatch):
+    """B'B = J_u' C J_u equals the pullback with a row for every token of the vocabulary."""
+    adapter = build(family, dtype=torch.float64)
+    raw = sample_inputs(adapter)[0]
+    direct = pellucid.metric_at(adapter, raw, output=quantity)
+    monkeypatch.setattr("pellucid.geometry.outputs.WIDE", 100)
+    narrow = pellucid.metric_at(adapter, raw, output=quantity)
+    assert narrow.rows.shape[0] <= 32 < direct.rows.shape[0], "as many rows as the state is wide"
+    assert torch.allclose(narrow.values[:8], direct.values[:8], rtol=1e-8)
+    assert torch.allclose(narrow.importance(), direct.importance(), rtol=1e-8)
+    explained = pellucid.explain(adapter, raw, method="pullback", output=quantity)
+    own = explained.scores[list(narrow.tokens)]
+    assert torch.allclose(own, direct.importance(), rtol=1e-8)
+
+
+def test_what_is_left_out_of_a_narrow_root_is_bounded():
+    weight, logits = rows_of(50, 6), rows_of(2, 50) * 4
+    for loss in (1e-1, 1e-3):
+        full = narrow_root(weight, logits, "fisher")
+        part = narrow_root(weight, logits, "fisher", loss)
+        c, cut = full.transpose(1, 2) @ full, part.transpose(1, 2) @ part
+        trace = c.diagonal(dim1=1, dim2=2).sum(1)
+        assert (torch.linalg.eigvalsh(c - cut)[:, -1] <= loss * trace + 1e-12).all()
+    assert narrow_root(weight, logits, "fisher", 0.3).shape[1] < 6
+
+
+def test_a_walk_over_a_whole_vocabulary_says_what_to_hold(monkeypatch):
+    monkeypatch.setattr("pellucid.geometry.outputs.WIDE", 100)
+    adapter = build("bert-mlm", dtype=torch.float64)
+    with pytest.raises(ArgumentError, match="top_k=10"):
+        pellucid.explore(adapter, sample_inputs(adapter)[0], output="fisher", steps=2)
+
+
+@pytest.mark.parametrize("output", ["fisher", "hidden", "centred_logits"])
+def test_the_leading_spectrum_without_rows(output):
+    adapter = build("bert-mlm", dtype=torch.float64)
+    raw = sample_inputs(adapter)[0]
+    direct = pellucid.metric_at(adapter, raw, output=output, tokens="all")
+    leading = pellucid.metric_at(adapter, raw, output=output, tokens="all", rank=4)
+    assert leading.rows.shape[0] == 4
+    assert torch.allclose(leading.values[:3], direct.values[:3], rtol=1e-5)
+    overlap = (leading.vectors[0] * direct.vectors[0]).sum().abs()
+    assert overlap == pytest.approx(1.0, abs=1e-5)

@@ -26,6 +26,7 @@ from pellucid.adapters.base import Adapter, Images
 from pellucid.adapters.torch_model import TorchAdapter
 from pellucid.geometry.jacobian import Jacobian
 from pellucid.record.attention import AttentionWatch
+from pellucid.record.head import HeadWatch
 from pellucid.record.places import recorded
 from pellucid.record.trace import Trace
 
@@ -226,6 +227,31 @@ class Case:
             return torch.einsum("bt,btd->bd", weights.to(seen["last"]), seen["last"])
 
         return Jacobian(read, self.input(at), self._count)
+
+    def jacobian_of_head_input(self, at: str = "embedding") -> tuple[Jacobian, Tensor]:
+        """The Jacobian of the narrow state before a wide head (b d), and its head's weight (c d)."""
+        adapter = self._opened(_needs_of(at))
+        positions = adapter.read_positions(self.batch)
+        watch = HeadWatch(self.rows.shape[-1])
+
+        def narrow(state: Tensor) -> Tensor:
+            with watch, adapter.only_read(positions, self.mask.shape[1]):
+                adapter.output_from(self.batch, at, state)
+            if watch.state is None:
+                raise UnsupportedCombination(
+                    f"{adapter.name} has no linear map to all of its outputs.\n  instead:  top_k=10"
+                )
+            found = watch.state
+            if found.dim() == 3 and found.shape[1] > 1:
+                assert self.batch.reads is not None
+                reads = self.batch.reads.to(found.device)
+                found = found.gather(1, reads[..., None].expand(-1, -1, found.shape[-1]))
+            return found.flatten(1)
+
+        jacobian = Jacobian(narrow, self.input(at), self._count)
+        _ = jacobian.y  # which runs the model
+        assert watch.weight is not None
+        return jacobian, watch.weight.detach()
 
     def sum_features(self, state: Tensor) -> Tensor:
         """One number a token (b t) or pixel (b h w): the sum over width or channels."""

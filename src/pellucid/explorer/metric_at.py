@@ -8,7 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pellucid._arguments import integer
 from pellucid._case import Case
+from pellucid._errors import ArgumentError, explain_error
 from pellucid._inputs import each, gathered
 from pellucid._target import Target
 from pellucid._types import Picture, Text
@@ -18,6 +20,8 @@ from pellucid.explorer.level import Level
 from pellucid.explorer.selection import select
 from pellucid.explorer.space import find_space
 from pellucid.geometry.importance import block_importance
+from pellucid.geometry.matrix_free import leading_rows
+from pellucid.geometry.narrow import narrow_rows
 from pellucid.geometry.outputs import Output, pulled_back
 from pellucid.geometry.pullback import RELATIVE, Pullback, interactions, token_blocks
 
@@ -93,11 +97,14 @@ def metric_at(
     tokens: Any = None,
     space: str = "embedding",
     zero: float | None = None,
+    rank: int | None = None,
 ) -> Any:
     """The pullback metric at one input, or at each of a list of them.
 
-    `output`, `top_k`, `tokens` and `space` are those of `explore`; `zero` is the size, relative to
-    the largest, below which a singular value counts as none.
+    `output`, `top_k`, `tokens` and `space` are those of `explore`; over a whole vocabulary
+    ("fisher" without `top_k`) it goes through the narrow state before the head. `zero` is the size,
+    relative to the largest, below which a singular value counts as none. `rank` asks for that many
+    leading directions only, found without a row for every output.
     """
     adapter = as_adapter(model)
     adapter.check_state()
@@ -107,29 +114,77 @@ def metric_at(
     target = Target.predicted()
     items = each(raw, lambda one: adapter.read(one, target))
     found = []
+    rank = None if rank is None else integer("rank", rank, 1, 10)
+    request = _Request(place, output, top_k, tokens, zero, rank)
     for item in items:
         case = Case(adapter, adapter.batch([item], target), target)
-        found.append(_metric(case, place, output, top_k, tokens, zero))
+        found.append(request.metric(case))
     return found if several else found[0]
 
 
-def _metric(
-    case: Case, place: Any, output: Any, top_k: int | None, tokens: Any, zero: float | None
-) -> MetricAt:
-    origin = place.start(case.batch)
-    logits = case.rows[:, 0]
-    softmax = case.adapter.task in ("classification", "masked", "causal")
-    measured = Output.parse(output, top_k) or Output.default(logits.shape[-1], softmax)
-    everyone = torch.arange(1)
-    there = torch.ones(origin.shape[:2], dtype=torch.bool, device=origin.device)
-    level = Level(case, place, origin, there, measured.bind(logits))
-    seen, jacobian = level.linearise(origin.double(), everyone)
-    rows = pulled_back(level.coordinates, seen.y, jacobian.double())  # 1 q t d
-    chosen = there
-    if case.mask.shape[1]:
-        chosen = select(tokens, case.batch, lambda: block_importance(rows))
-    own = rows[:, :, chosen[0]]
-    relative = RELATIVE.get(origin.dtype, 1e-2) if zero is None else zero
-    joint = Pullback(own.flatten(2), rank=seen.y.shape[1], zero=relative)
-    moved = tuple(chosen[0].nonzero()[:, 0].tolist())
-    return MetricAt(case.batch.items[0], moved, own[0], joint, measured.describe())
+@dataclass(frozen=True)
+class _Request:
+    """What of the prediction is measured, and where."""
+
+    place: Any
+    output: Any
+    top_k: int | None
+    tokens: Any
+    zero: float | None
+    rank: int | None
+
+    def metric(self, case: Case) -> MetricAt:
+        """The metric of the one input of a case."""
+        logits = case.rows[:, 0]
+        softmax = case.adapter.task in ("classification", "masked", "causal")
+        output = Output.parse(self.output, self.top_k) or Output.default(logits.shape[-1], softmax)
+        rows = self._rows(case, output)  # 1 q t d
+        chosen = torch.ones(rows.shape[:1] + rows.shape[2:3], dtype=torch.bool, device=rows.device)
+        if case.mask.shape[1]:
+            chosen = select(self.tokens, case.batch, lambda: block_importance(rows))
+        own = rows[:, :, chosen[0]]
+        relative = RELATIVE.get(case.adapter.dtype, 1e-2) if self.zero is None else self.zero
+        most = own.shape[1]
+        if output.quantity in ("probabilities", "fisher") and output.function is None:
+            most = min(most, logits.shape[-1] - 1)
+        joint = Pullback(own.flatten(2), rank=most, zero=relative)
+        moved = tuple(chosen[0].nonzero()[:, 0].tolist())
+        return MetricAt(case.batch.items[0], moved, own[0], joint, output.describe())
+
+    def _rows(self, case: Case, output: Output) -> Tensor:
+        """B of all tokens (1 q t d): exactly, through a narrow head, or its leading part."""
+        logits = case.rows[:, 0]
+        if output.is_wide(logits.shape[-1]):
+            narrow, weight = case.jacobian_of_head_input(_stream_place(self.place))
+            return narrow_rows(narrow, weight, logits, output.quantity).double()
+        coordinates = output.bind(logits)
+        if self.rank is not None:
+            at = _stream_place(self.place)
+            hidden = output.quantity == "hidden"
+            jacobian = (
+                case.jacobian_of_read_states(at)
+                if hidden
+                else case.jacobian(at=at, of=lambda z: coordinates.psi(coordinates(z)))
+            )
+            leading = leading_rows(jacobian, self.rank, case.generators[0])
+            return leading.view(1, -1, *jacobian.x.shape[1:])
+        origin = self.place.start(case.batch)
+        there = torch.ones(origin.shape[:2], dtype=torch.bool, device=origin.device)
+        level = Level(case, self.place, origin, there, coordinates)
+        seen, jacobian_rows = level.linearise(origin.double(), torch.arange(1))
+        return pulled_back(coordinates, seen.y, jacobian_rows.double())
+
+
+def _stream_place(place: Any) -> str:
+    """The name by which a case knows a space of the stream."""
+    at = getattr(place, "at", None)
+    if at is None:
+        raise ArgumentError(
+            explain_error(
+                "this measure is not worked out over pixels",
+                got=f"space={place.name!r}",
+                expected="space='embedding', 'word' or 'hidden:1'...",
+                instead="space='embedding'",
+            )
+        )
+    return str(at)

@@ -47,20 +47,31 @@ class Jacobian:
         (found,) = torch.autograd.grad(y, leaf, u, retain_graph=True)
         return found
 
-    def rows(self, chunk: int = 64) -> Tensor:
-        """All of J (b q ...), by batched reverse passes over `chunk` outputs at a time."""
+    def rows(self, chunk: int = 64, cotangents: Tensor | None = None) -> Tensor:
+        """All of J (b q ...), or L J for cotangents L (b r q), `chunk` reverse passes at a time."""
         leaf, y = self._graph
-        self._count(0, y.shape[1])
-        return reverse_rows(y, leaf, chunk, keep_graph=True)
+        self._count(0, y.shape[1] if cotangents is None else cotangents.shape[1])
+        return reverse_rows(y, leaf, chunk, cotangents=cotangents, keep_graph=True)
 
 
-def reverse_rows(y: Tensor, x: Tensor, chunk: int = 64, *, keep_graph: bool = False) -> Tensor:
-    """dy/dx (b q ...) for y (b q) computed from the leaf x (b ...), each input on its own."""
-    basis = torch.eye(y.shape[1], dtype=y.dtype, device=y.device)
+def reverse_rows(
+    y: Tensor,
+    x: Tensor,
+    chunk: int = 64,
+    *,
+    cotangents: Tensor | None = None,
+    keep_graph: bool = False,
+) -> Tensor:
+    """dy/dx (b q ...) for y (b q) computed from the leaf x (b ...), each input on its own.
+
+    With cotangents L (b r q) it is L dy/dx (b r ...).
+    """
+    if cotangents is None:
+        basis = torch.eye(y.shape[1], dtype=y.dtype, device=y.device)
+        cotangents = basis.expand(len(y), -1, -1)
     parts: list[Tensor] = []
-    pieces = basis.split(chunk)
+    pieces = cotangents.transpose(0, 1).split(chunk)  # chunk b q each
     for number, some in enumerate(pieces, 1):
-        directions = some[:, None, :].expand(-1, len(y), -1)  # chunk b q
         kept = keep_graph or number < len(pieces)
-        parts += torch.autograd.grad(y, x, directions, retain_graph=kept, is_grads_batched=True)
+        parts += torch.autograd.grad(y, x, some, retain_graph=kept, is_grads_batched=True)
     return torch.cat(parts).transpose(0, 1)

@@ -32,6 +32,7 @@ Quantity = Literal["logits", "centred_logits", "probabilities", "fisher", "log_o
 _CONTRASTED = ("centred_logits", "probabilities", "fisher", "log_odds")
 MANY = 64  # outputs beyond which only the most probable are told apart
 TOP = 10
+WIDE = 2048  # outputs beyond which a coordinate each would not fit
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +77,11 @@ class Output:
             return cls("logits")
         return cls("centred_logits") if classes <= MANY else cls("fisher", TOP)
 
+    def is_wide(self, classes: int) -> bool:
+        """Whether all of very many outputs are asked for, which takes the way through the head."""
+        plain = self.function is None and self.quantity not in ("hidden", "log_odds")
+        return plain and classes > WIDE and (self.top_k is None or self.top_k >= classes)
+
     def describe(self) -> str:
         """The output in words."""
         if self.function is not None:
@@ -94,6 +100,15 @@ class Output:
             chosen = found[:, None]
         elif self.top_k is not None and self.top_k < count:
             chosen = logits.topk(self.top_k, dim=-1).indices
+        if self.is_wide(count):
+            raise ArgumentError(
+                explain_error(
+                    "there are too many outputs for a coordinate each",
+                    got=f"output={self.quantity!r} of {count} outputs",
+                    expected=f"at most {WIDE}, or the likeliest told apart and the rest as one",
+                    instead="top_k=10",
+                )
+            )
         if self.quantity in _CONTRASTED and self.function is None and count < 2:
             raise ArgumentError(
                 explain_error(

@@ -16,6 +16,7 @@ from pellucid._errors import ArgumentError, explain_error
 from pellucid._needs import Needs
 from pellucid._spec import method
 from pellucid.geometry.importance import Measure, block_importance
+from pellucid.geometry.narrow import narrow_rows
 from pellucid.geometry.outputs import Output, pulled_back
 
 Measured = Literal[
@@ -42,8 +43,14 @@ def pullback(
     """
     if output == "hidden":
         return _importance(case, case.jacobian_of_read_states().rows(), measure)
+    asked = _output(case, output, top_k or None)
+    if asked.is_wide(case.rows.shape[-1]):
+        narrow, weight = case.jacobian_of_head_input()
+        return _importance(
+            case, narrow_rows(narrow, weight, case.rows[:, 0], asked.quantity), measure
+        )
     classes = None if case.objective.classes is None else case.objective.classes[:, 0]
-    coordinates = _output(case, output, top_k or None).bind(case.rows[:, 0], classes)
+    coordinates = asked.bind(case.rows[:, 0], classes)
     jacobian = case.jacobian(of=coordinates)
     rows = jacobian.rows()  # b r t d
     own = pulled_back(coordinates, jacobian.y.double(), rows.double())  # b q t d
