@@ -1,6 +1,6 @@
 """Print every claim as a row, and store the table with its provenance.
 
-python benchmarks/run.py [NAME ...]     # all, or some of: starting recording measuring memory
+python benchmarks/run.py [NAME ...]     # all, or some of them
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from _claims import Claim
 
-NAMES = ("starting", "memory", "recording", "measuring")
+NAMES = ("starting", "memory", "recording", "measuring", "walking", "drift")
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -229,7 +229,7 @@ class Case:
         return Jacobian(read, self.input(at), self._count)
 
     def jacobian_of_head_input(self, at: str = "embedding") -> tuple[Jacobian, Tensor]:
-        """The Jacobian of the narrow state before a wide head (b d), and its head's weight (c d)."""
+        """The Jacobian of the narrow state before a wide head (b d), and its weight (c d)."""
         adapter = self._opened(_needs_of(at))
         positions = adapter.read_positions(self.batch)
         watch = HeadWatch(self.rows.shape[-1])
