@@ -203,7 +203,7 @@ class Case:
         positions = adapter.read_positions(self.batch)
 
         def logits(state: Tensor) -> Tensor:
-            with adapter.only_read(positions, self.mask.shape[1]):
+            with AttentionWatch(), adapter.only_read(positions, self.mask.shape[1]):
                 output = adapter.output_from(self.batch, at, state)
             found = adapter.rows(output, self.batch).flatten(1)
             return found if of is None else of(found)
@@ -235,7 +235,7 @@ class Case:
         watch = HeadWatch(self.rows.shape[-1])
 
         def narrow(state: Tensor) -> Tensor:
-            with watch, adapter.only_read(positions, self.mask.shape[1]):
+            with watch, AttentionWatch(), adapter.only_read(positions, self.mask.shape[1]):
                 adapter.output_from(self.batch, at, state)
             if watch.state is None:
                 raise UnsupportedCombination(

@@ -71,7 +71,8 @@ class Anatomy:
     readout: Readout | None = None
     prefix: int = 0
     patchify: nn.Module | None = None
-    reads_alone: bool = False  # behind the last attention, tokens are computed one by one
+    behind: tuple[nn.Linear, ...] = ()  # maps after the last attention: a token at a time
+    written_out: bool = True  # attention is done in plain steps, not by a fused operation
     offers: Needs = Needs.NOTHING
     missing: dict[Needs, str] = field(default_factory=dict)
 

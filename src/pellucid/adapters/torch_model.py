@@ -23,7 +23,7 @@ from pellucid.adapters.base import Adapter, Task
 from pellucid.record import precision
 from pellucid.record.attention import Attention, AttentionWatch
 from pellucid.record.places import Place, edited, recorded, replaced
-from pellucid.record.reading import only_read
+from pellucid.record.reading import maps_behind, only_read
 from pellucid.record.trace import Recorded, Recording
 
 Call = Callable[[nn.Module, Mapping[str, Tensor]], Any]
@@ -139,7 +139,7 @@ class TorchAdapter(Adapter):
                 prefix=self._hints.prefix,
             )
             found.grant(Needs.TOKEN_DROP, self._drop_problem(found))
-            found.reads_alone = self._reads_alone(found)
+            self._look_behind(found)
         if self.task == "other" and Needs.STREAM in found.offers:
             found.grant(Needs.READOUT, None)  # the user's function decides what is read
         return found
@@ -240,7 +240,7 @@ class TorchAdapter(Adapter):
     def read_positions(self, batch: Batch) -> Tensor | None:
         """The few tokens that the prediction is read from (b k); None where it is not so."""
         anatomy = self.anatomy
-        if not anatomy.reads_alone or anatomy.readout is None:
+        if not anatomy.behind or anatomy.readout is None:
             return None
         return anatomy.readout.positions(batch, batch.mask)
 
@@ -248,36 +248,53 @@ class TorchAdapter(Adapter):
         """Inside the block, nothing is computed for tokens that no prediction reads.
 
         Their states mean nothing behind the last attention. With no positions all is computed.
-        Attention is in plain steps, of which all derivatives exist.
         """
         if positions is None:
-            return AttentionWatch()
-        return only_read(positions, tokens, len(self.anatomy.blocks))
+            return nullcontext()
+        return only_read(self.anatomy.behind, positions, tokens)
 
-    def _reads_alone(self, anatomy: Anatomy) -> bool:
-        """Whether the prediction is the same when only what it reads is computed."""
-        if Needs.ATTENTION not in anatomy.offers or anatomy.readout is None:
-            return False
-        probe, seen = self._probe(), {"first": anatomy.embedding}
-        with torch.no_grad(), recorded(seen) as stream:
+    def exact_softmax(self) -> AbstractContextManager[Any]:
+        """Inside the block, the softmax of attention has the digits that the model has.
+
+        Attention that a model writes out in plain steps may be done in float32 whatever the type
+        of the weights; fused attention is as exact as its inputs and needs nothing.
+        """
+        return AttentionWatch() if self.anatomy.written_out else nullcontext()
+
+    def _look_behind(self, anatomy: Anatomy) -> None:
+        """How attention is done, and which maps follow it that tokens pass through one by one."""
+        if Needs.ATTENTION not in anatomy.offers:
+            return
+        probe, layers = self._probe(), len(anatomy.blocks)
+        with torch.no_grad(), AttentionWatch() as watch:
+            self._call(self.module, probe.inputs)
+        anatomy.written_out = watch.written_out
+        if anatomy.readout is None:
+            return
+        with torch.no_grad(), recorded({"first": anatomy.embedding}) as stream:
             whole = logits_of(self._call(self.module, probe.inputs))
             mask = torch.ones(stream["first"].shape[:2], dtype=torch.bool, device=whole.device)
             mask = probe.mask if probe.mask.shape == mask.shape else mask
             positions = anatomy.readout.positions(probe, mask)
             if positions is None:
-                return False
-            with only_read(positions, mask.shape[1], len(anatomy.blocks)):
+                return
+            behind = maps_behind(self.module, lambda: self._call(self.module, probe.inputs), layers)
+            with only_read(behind, positions, mask.shape[1]):
                 alone = logits_of(self._call(self.module, probe.inputs))
         if probe.reads is not None:
             index = probe.reads.to(whole.device)[..., None].expand(-1, -1, whole.shape[-1])
             whole, alone = whole.gather(1, index), alone.gather(1, index)
         tolerance = 1e-3 if self.dtype in (torch.float32, torch.float64) else 5e-2
-        return bool((whole - alone).abs().max() <= tolerance * whole.abs().max())
+        if (whole - alone).abs().max() <= tolerance * whole.abs().max():
+            anatomy.behind = behind
 
     def _unfused(self) -> AbstractContextManager[Any]:
         """torch's own encoder leaves its layers aside in a fused path, unless a mode is active."""
-        fused = any(isinstance(child, nn.TransformerEncoder) for child in self.module.modules())
-        return AttentionWatch() if fused else nullcontext()
+        return AttentionWatch() if self._fuses else nullcontext()
+
+    @cached_property
+    def _fuses(self) -> bool:
+        return any(isinstance(child, nn.TransformerEncoder) for child in self.module.modules())
 
     def _recording_places(self, what: Needs) -> dict[str, Place]:
         places: dict[str, Place] = {}

@@ -23,6 +23,7 @@ from pellucid.explorer.rows import pick, put
 from pellucid.explorer.space import Space
 from pellucid.geometry.jacobian import reverse_rows
 from pellucid.geometry.outputs import Coordinates
+from pellucid.record.attention import AttentionWatch
 from pellucid.record.places import recorded
 
 Parts = tuple[Tensor, ...]
@@ -100,13 +101,13 @@ class Level:
 
     def values(self, w: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Coordinates and logits, without a graph; counted by who runs it."""
-        with torch.no_grad():
+        with torch.no_grad(), self._adapter.exact_softmax():
             return self._forward(w, rows)
 
     # ---- inside ------------------------------------------------------------------------------
 
     def _rows(self, w: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        with torch.enable_grad():
+        with torch.enable_grad(), AttentionWatch():  # fused attention has no batched derivative
             leaf = w.detach().clone().requires_grad_()
             y, logits = self._forward(leaf, rows)
             jacobian = reverse_rows(y, leaf)

@@ -34,15 +34,40 @@ class Pullback:
         absolute: float = 0.0,
     ) -> None:
         self.rows = rows
-        thin, triangle = torch.linalg.qr(rows.transpose(-2, -1))  # n m, m q
+        self._most = rank
+        self._zero = zero
+        self._absolute = absolute
+
+    @cached_property
+    def _factors(self) -> tuple[Tensor, Tensor, Tensor]:
+        """B = U S V' by way of a QR of B', which does not square the condition as B B' does."""
+        thin, triangle = torch.linalg.qr(self.rows.transpose(-2, -1))  # n m, m q
         left, sizes, right = torch.linalg.svd(triangle.transpose(-2, -1), full_matrices=False)
-        self.singular: Tensor = sizes  # ... m, falling
-        self.left: Tensor = left  # ... q m: output directions
-        self.vectors: Tensor = right @ thin.transpose(-2, -1)  # ... m n: input directions
-        nonzero: Tensor = sizes > (zero * sizes[..., :1]).clamp(min=absolute**0.5)
-        if rank is not None:
-            nonzero[..., rank:] = False
-        self.nonzero: Tensor = nonzero & (sizes > 0)  # ... m
+        return left, sizes, right @ thin.transpose(-2, -1)
+
+    @property
+    def left(self) -> Tensor:
+        """Output directions, one for each singular value (..., q, m)."""
+        return self._factors[0]
+
+    @property
+    def singular(self) -> Tensor:
+        """Singular values of B, falling (..., m)."""
+        return self._factors[1]
+
+    @property
+    def vectors(self) -> Tensor:
+        """Eigenvectors of g: input directions (..., m, n)."""
+        return self._factors[2]
+
+    @cached_property
+    def nonzero(self) -> Tensor:
+        """Which singular values count as other than zero (..., m)."""
+        sizes = self.singular
+        found: Tensor = sizes > (self._zero * sizes[..., :1]).clamp(min=self._absolute**0.5)
+        if self._most is not None:
+            found[..., self._most :] = False
+        return found & (sizes > 0)
 
     @property
     def values(self) -> Tensor:

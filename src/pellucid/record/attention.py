@@ -41,6 +41,7 @@ class AttentionWatch(TorchFunctionMode):
         self._observe = observe or (lambda attention: None)
         self._blocked = None if blocked is None else blocked[:, None, None, :]  # b 1 1 s
         self._awaiting: Attention | None = None  # a softmax whose product with the values follows
+        self.written_out = False  # whether a softmax was seen that the model itself computes
 
     def __torch_function__(
         self,
@@ -90,6 +91,7 @@ class AttentionWatch(TorchFunctionMode):
         return probabilities.to(value.dtype) @ value
 
     def _explicit_softmax(self, scores: Tensor, dtype: torch.dtype | None) -> Tensor:
+        self.written_out = True
         self._awaiting = Attention(self._probabilities(_widened(scores)), None)
         self._observe(self._awaiting)
         wanted = torch.promote_types(scores.dtype, dtype or scores.dtype)

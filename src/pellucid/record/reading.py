@@ -1,63 +1,79 @@
 """Computing only what is read: after the last attention, a token no longer depends on the others.
 
-While the context is active, every linear map after the last attention is computed for the tokens
-that the prediction is read from, and for no other. In a classifier that is most of the last block;
-in a language model it is the whole head but one row. The numbers that are read stay the same.
+Inside the context, the linear maps behind the last attention are computed for the tokens that the
+prediction is read from, and for no other. In a classifier that is most of the last block; in a
+language model it is the whole head but one row. The numbers that are read stay the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
-import torch.nn.functional as F
-from torch import Tensor
-from torch.overrides import TorchFunctionMode
+from torch import Tensor, nn
 
-from pellucid.record.attention import Attention, AttentionWatch
+from pellucid.record.attention import AttentionWatch
+from pellucid.record.places import Place, edited
+
+
+def maps_behind(
+    module: nn.Module, forward: Callable[[], Any], attentions: int
+) -> tuple[nn.Linear, ...]:
+    """The linear maps that a pass makes behind its last attention, and nowhere before it."""
+    seen = 0
+    before: set[nn.Linear] = set()
+    after: dict[nn.Linear, None] = {}  # an ordered set
+
+    def attended(_: Any) -> None:
+        nonlocal seen
+        seen += 1
+
+    def called(linear: nn.Module, *_: Any) -> None:
+        assert isinstance(linear, nn.Linear)
+        if seen < attentions:
+            before.add(linear)
+        else:
+            after[linear] = None
+
+    with ExitStack() as stack:
+        for child in module.modules():
+            if isinstance(child, nn.Linear):
+                stack.callback(child.register_forward_pre_hook(called).remove)
+        stack.enter_context(AttentionWatch(attended))
+        forward()
+    return tuple(linear for linear in after if linear not in before)
 
 
 @contextmanager
-def only_read(positions: Tensor, tokens: int, attentions: int) -> Iterator[None]:
-    """Inside the block, skip what is not read; `positions` (b k) are the tokens that are."""
-    mode = ReadOnly(positions, tokens, attentions)
-    with AttentionWatch(mode.count), mode:
+def only_read(maps: Sequence[nn.Linear], positions: Tensor, tokens: int) -> Iterator[None]:
+    """Inside the block, these maps skip what is not read; `positions` (b k) are the tokens."""
+    reading = _Reading(positions, tokens)
+    with ExitStack() as stack:
+        for linear in maps:
+            stack.enter_context(edited(Place(linear, "input"), reading.gather))
+            stack.enter_context(edited(Place(linear, "output"), reading.scatter))
         yield
 
 
-class ReadOnly(TorchFunctionMode):
-    """The mode that does it, told of every attention by `count`."""
+class _Reading:
+    """Narrows a stream (b t d) to what is read (b k d), and lays it out as a stream again."""
 
-    def __init__(self, positions: Tensor, tokens: int, attentions: int) -> None:
-        super().__init__()
+    def __init__(self, positions: Tensor, tokens: int) -> None:
         self._positions = positions
         self._tokens = tokens
-        self._attentions = attentions
-        self._seen = 0
+        self._narrow = False  # whether what a map is just reading was narrowed
 
-    def count(self, attention: Attention) -> None:
-        """One more attention has happened."""
-        self._seen += 1
+    def gather(self, stream: Tensor) -> Tensor | None:
+        whole = (len(self._positions), self._tokens)
+        self._narrow = stream.dim() == 3 and stream.shape[:2] == whole
+        return stream.gather(1, self._index(stream)) if self._narrow else None
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
-        if func is F.linear and self._seen >= self._attentions and self._is_stream(args):
-            stream, *weights = args
-            index = self._positions.to(stream.device)[..., None]
-            read = stream.gather(1, index.expand(-1, -1, stream.shape[-1]))  # b k d
-            found = F.linear(read, *weights, **kwargs)
-            whole = found.new_zeros(*stream.shape[:2], found.shape[-1])
-            return whole.scatter(1, index.expand(-1, -1, found.shape[-1]), found)
-        return func(*args, **kwargs)
+    def scatter(self, read: Tensor) -> Tensor | None:
+        if not self._narrow:
+            return None
+        whole = read.new_zeros(len(self._positions), self._tokens, read.shape[-1])
+        return whole.scatter(1, self._index(read), read)
 
-    def _is_stream(self, args: Sequence[Any]) -> bool:
-        stream = args[0] if args else None
-        expected = (len(self._positions), self._tokens)
-        return isinstance(stream, Tensor) and stream.dim() == 3 and stream.shape[:2] == expected
+    def _index(self, like: Tensor) -> Tensor:
+        return self._positions.to(like.device)[..., None].expand(-1, -1, like.shape[-1])
