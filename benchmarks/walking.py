@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import resource
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import torch
 from _claims import Claim, timed
@@ -77,7 +78,7 @@ def _claims_of(kind: str, dtype: str, repeats: int, goal: float) -> list[Claim]:
     def passes() -> None:
         """One forward and the q - 1 reverse rows that a fresh metric needs."""
         leaf = origin.clone().requires_grad_()
-        reverse_rows(function(leaf[0])[None] @ contrast.T, leaf)
+        reverse_rows(function(leaf) @ contrast.T, leaf)
 
     def fresh_step() -> None:
         fresh.stepper.step(fresh.state, rows)
@@ -86,7 +87,7 @@ def _claims_of(kind: str, dtype: str, repeats: int, goal: float) -> list[Claim]:
         kept.stepper.step(kept.state, rows)
 
     def naive() -> None:
-        step(function, origin[0], case.content[0], 1e-3, generator)
+        step(function, origin, case.content, 1e-3, generator)
 
     where = f"{NAMES[kind]}, {dtype}"
     return [
@@ -145,14 +146,27 @@ def _peak(kind: str, which: str) -> int:
     origin = space.start(batch)
     with torch.no_grad():
         space.output(batch, origin)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = _forgotten_peak()
     if walk is not None:
         walk.stepper.begin(walk.state)
         walk.stepper.step(walk.state, torch.arange(1))
     else:
         generator = torch.Generator().manual_seed(0)
-        step(prediction(case, space), origin[0], batch.content[0], 1e-3, generator)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        step(prediction(case, space), origin, batch.content, 1e-3, generator)
+    return _resident("VmHWM") - before
+
+
+def _forgotten_peak() -> int:
+    """Let the peak begin anew at what is resident now, and say how much that is."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return _resident("VmRSS")
+
+
+def _resident(what: str) -> int:
+    """A line of what Linux says of this process, in kB."""
+    found = re.search(rf"{what}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert found is not None
+    return int(found[1])
 
 
 if __name__ == "__main__":

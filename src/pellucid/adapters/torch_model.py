@@ -71,6 +71,7 @@ def logits_of(output: Any) -> Tensor:
     )
 
 
+_WORTH_SAVING = 2**24  # multiplications and additions; less costs more to avoid than to do
 _locks: WeakKeyDictionary[nn.Module, RLock] = WeakKeyDictionary()  # one a module, for its hooks
 
 
@@ -238,9 +239,13 @@ class TorchAdapter(Adapter):
         return Recording(output, layers, carriers)
 
     def read_positions(self, batch: Batch) -> Tensor | None:
-        """The few tokens that the prediction is read from (b k); None where it is not so."""
+        """The few tokens that the prediction is read from (b k).
+
+        None where it is not so, or where leaving the others out would save too little.
+        """
         anatomy = self.anatomy
-        if not anatomy.behind or anatomy.readout is None:
+        saved = batch.mask.numel() * sum(linear.weight.numel() for linear in anatomy.behind)
+        if anatomy.readout is None or saved < _WORTH_SAVING:
             return None
         return anatomy.readout.positions(batch, batch.mask)
 

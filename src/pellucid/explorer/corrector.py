@@ -66,7 +66,7 @@ def correct(
     rows: Tensor,
     tolerance: float,
     guess: Tensor,
-    most: int = 8,
+    most: int = 12,
 ) -> Corrected:
     """Move the states `base` of these inputs until their coordinates are `goal` (b r).
 

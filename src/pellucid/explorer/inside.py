@@ -21,8 +21,8 @@ from pellucid.explorer.level import Level
 from pellucid.explorer.rows import pick, put, where, within
 from pellucid.explorer.state import Outcome, State, Step, norm, scaled, unit
 
-_EASY, _HARD = 3, 6  # corrections: up to here the step grows; beyond there the Jacobian is renewed
-_GROW, _SHRINK = 1.5, 0.5
+_EASY, _HARD = 5, 8  # corrections: up to here the step grows; beyond there the Jacobian is renewed
+_GROW, _SHRINK = 2.0, 0.5
 _TRIES = 24
 _GUESS = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (2.0, -1.0, 0.0), (3.0, -3.0, 1.0))  # by how many known
 _KNOWN = 3  # corrections, each for a step of length one

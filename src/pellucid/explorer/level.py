@@ -107,9 +107,10 @@ class Level:
     # ---- inside ------------------------------------------------------------------------------
 
     def _rows(self, w: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        with torch.enable_grad(), AttentionWatch():  # fused attention has no batched derivative
+        with torch.enable_grad():
             leaf = w.detach().clone().requires_grad_()
-            y, logits = self._forward(leaf, rows)
+            with AttentionWatch():  # fused attention has no batched derivative
+                y, logits = self._forward(leaf, rows)
             jacobian = reverse_rows(y, leaf)
         moving = pick(self.selected, rows)[:, None, :, None]
         return y.detach(), logits.detach(), jacobian.detach().masked_fill(~moving, 0.0)
