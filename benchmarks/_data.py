@@ -1,4 +1,4 @@
-"""Inputs for measuring: drawn by a seed, from data that is fetched and never part of the package."""
+"""Inputs for measuring: drawn by a seed, from data that is fetched and never part of the tree."""
 
 from __future__ import annotations
 

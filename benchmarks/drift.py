@@ -17,7 +17,6 @@ import torch
 from _claims import Claim
 from _data import FOLDER, digits, reviews
 from _naive import prediction, step
-from torch import Tensor
 
 import pellucid
 from pellucid import Target, Trajectory
@@ -89,9 +88,7 @@ def _drift(what: str, walks: list[Trajectory], distance: float, allowed: float) 
 # ---- the textbook's walk -------------------------------------------------------------------------
 
 
-def _against_naive(
-    name: str, what: str, model: Adapter, inputs: list, unit: float
-) -> list[Claim]:
+def _against_naive(name: str, what: str, model: Adapter, inputs: list, unit: float) -> list[Claim]:
     """At the distance of ours, and as fast as it gets at a drift of 1e-6."""
     naive = _Naive(model, inputs)
     drift, _, _ = naive.at_distance(unit)

@@ -163,7 +163,7 @@ def test_walks_over_pixels_stay_images(family):
 def test_a_distance_ends_a_walk():
     tr = walk(build("vit", dtype=torch.float64), distance=0.5, steps=500, save_every=50)
     assert tr.outcome.startswith("The walk arrived")
-    assert 0.5 <= tr.displacement[-1] < 0.8
+    assert 0.5 <= tr.displacement[-1] < 0.55
     assert tr.iterations[-1] == tr.steps < 500
 
 

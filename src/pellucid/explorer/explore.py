@@ -33,6 +33,7 @@ from pellucid.explorer.state import Outcome
 from pellucid.record import precision
 
 _CLASS = "class"
+_PAST = 1.05  # times the distance asked: no step is meant to go further
 
 
 @torch.inference_mode(False)
@@ -143,6 +144,9 @@ class Request:
             recorder.note(0, None)
         while k < self.steps and len(rows := state.walking):
             k += 1
+            if self.distance is not None:
+                left = _PAST * self.distance - recorder.displacement
+                state.stride = state.stride.minimum(left.clamp(min=0))
             recorder.note(k, stepper.step(state, rows))
             if self.distance is not None:
                 state.end(recorder.beyond(self.distance), Outcome.ARRIVED)

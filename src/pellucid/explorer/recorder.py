@@ -67,9 +67,14 @@ class Recorder:
             check_finite(state.logits, self._walk.case.adapter.name)
             self._keep(k, x, p)
 
+    @property
+    def displacement(self) -> Tensor:
+        """How far from its start each input is (b)."""
+        return self._series["displacement"][-1]
+
     def beyond(self, distance: float) -> Tensor:
         """The inputs that are still walking and as far from their start as asked."""
-        far = self._series["displacement"][-1] >= distance
+        far = self.displacement >= distance
         return (far & (self._walk.state.outcome == 0)).nonzero()[:, 0].cpu()
 
     def finish(self, k: int) -> None:
