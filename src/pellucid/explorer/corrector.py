@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from pellucid.explorer.level import Level, Seen
-from pellucid.explorer.rows import where, within
+from pellucid.explorer.rows import pick, put, where, within
 
 _DIVERGED = 4.0  # times the first residual: no use going on
 _TINY = 1e-300
@@ -87,16 +87,16 @@ def correct(
         some = where(rows, going)
         if len(some) == 0:
             break
-        at = within(rows, some).to(base.device)
-        parts = (base[at], frame.basis[at], found.inverse[at], gap[at], moved[at], goal[at])
-        new = level.run("sweep", sweep, parts, some)
+        at = within(rows, some)
+        whole = (base, frame.basis, found.inverse, gap, moved, goal)
+        new = level.run("sweep", sweep, tuple(pick(part, at) for part in whole), some)
         for kept, value in zip(
             (found.w, seen.y, seen.logits, found.inverse, gap, moved, found.residual),
             new,
             strict=True,
         ):
-            kept[at] = value
-        found.sweeps[at] += 1
+            put(kept, at, value)
+        found.sweeps += going
     return found
 
 

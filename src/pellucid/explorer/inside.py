@@ -59,9 +59,9 @@ class Inside:
         sweeps = torch.zeros(len(rows), device=before.device)
         pending = rows
         for _ in range(_TRIES):
-            at = within(rows, pending).to(before.device)
-            failed, taken = self._try(state, pending, drawn[at])
-            sweeps[at] += taken
+            at = within(rows, pending)
+            failed, taken = self._try(state, pending, pick(drawn, at))
+            put(sweeps, at, pick(sweeps, at) + taken)
             pending = where(pending, failed)
             if len(pending) == 0:
                 break
@@ -89,17 +89,18 @@ class Inside:
             self.tolerance,
             self._guess(state, rows, stride),
         )
+        bend = found.moved / stride[:, None]
         good = found.residual <= self.tolerance
         self._learn(state, rows, good, found.sweeps)
         kept = where(rows, good)
         if len(kept):
-            at = within(rows, kept).to(w.device)
-            put(state.w, kept, found.w[at])
-            put(state.y, kept, found.seen.y[at])
-            put(state.logits, kept, found.seen.logits[at])
-            put(state.heading, kept, tangent[at])
-            put(memory["inverse"], kept, found.inverse[at])
-            self._remember(state, kept, found.moved[at] / stride[at][:, None])
+            at = within(rows, kept)
+            put(state.w, kept, pick(found.w, at))
+            put(state.y, kept, pick(found.seen.y, at))
+            put(state.logits, kept, pick(found.seen.logits, at))
+            put(state.heading, kept, pick(tangent, at))
+            put(memory["inverse"], kept, pick(found.inverse, at))
+            self._remember(state, kept, pick(bend, at))
         return ~good, found.sweeps
 
     def _guess(self, state: State, rows: Tensor, stride: Tensor) -> Tensor:

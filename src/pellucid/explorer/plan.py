@@ -37,7 +37,7 @@ _SHOWN = 10  # probabilities kept of a prediction over very many classes
 _MANY = 64
 _LONGEST = 0.5  # times the length of a typical token: no step is longer unless asked
 _PACE = 0.1  # the same for a corrected walk, which keeps its pace for many steps
-_FIRST = 0.1  # its first step
+_FIRST = 1.0  # the first step, where such long ones are allowed
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4}
 
 

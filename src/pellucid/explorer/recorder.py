@@ -16,6 +16,7 @@ from pellucid._errors import StoreError, explain_error
 from pellucid._store import replacing
 from pellucid._target import check_finite
 from pellucid._trajectory import SERIES, kl_divergence, stacked
+from pellucid.explorer.rows import put
 from pellucid.explorer.state import State, Step
 
 if TYPE_CHECKING:
@@ -109,11 +110,10 @@ class Recorder:
         none = torch.zeros(len(x), dtype=torch.float64, device=x.device)
         new = {name: none.clone() for name in ("step", "pseudolength", "sweeps", "projected")}
         if step is not None:
-            rows = step.rows.to(x.device)
-            new["step"][rows] = step.length
-            new["pseudolength"][rows] = step.pseudolength
-            new["sweeps"][rows] = step.sweeps.double()
-            new["projected"][rows] = step.projected.double()
+            put(new["step"], step.rows, step.length)
+            put(new["pseudolength"], step.rows, step.pseudolength)
+            put(new["sweeps"], step.rows, step.sweeps)
+            put(new["projected"], step.rows, step.projected)
         speed = torch.where(
             new["step"] > 0, new["pseudolength"] ** 2 / new["step"].clamp(1e-300), none
         )
