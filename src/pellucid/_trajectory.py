@@ -15,7 +15,7 @@ from pellucid._results import Provenance
 from pellucid._types import Picture, Segment, Text
 
 if TYPE_CHECKING:
-    from pellucid._decoded import Decoded
+    from pellucid._decoded import Decoded, Prompt
 
 SERIES = {
     "drift": "largest change of any probability since the start",
@@ -113,6 +113,17 @@ class Trajectory:
         from pellucid.explorer.decode import decode
 
         return decode(self, self._model(model), **options)
+
+    def alternatives(self, model: Any = None, **options: Any) -> list[Prompt]:
+        """Other texts that the saved points suggest, and what the model says of each.
+
+        For every saved point and walked token the `top` candidates, each in the original in the
+        place of that token alone; with `everywhere` the j-th candidates in all places at once.
+        `using` and `mlm` are those of `decode`.
+        """
+        from pellucid.explorer.alternatives import alternatives
+
+        return alternatives(self, self._model(model), **options)
 
     def _model(self, model: Any) -> Any:
         found = self.model if model is None else model
