@@ -106,9 +106,10 @@ class Trajectory:
     def decode(self, model: Any = None, **options: Any) -> Decoded:
         """What the saved points look like as inputs, and what the model says of those.
 
-        `using` says how: for images "inverse" (exact for an affine patch embedding); for texts
-        "nearest" (the tokens whose embeddings are nearest), "mlm" (the paired masked language model
-        given as `mlm`), or "head" (that model's head alone). `top` candidates are kept a token.
+        `using` says how: for images "inverse" (exact for an affine patch embedding), or "pixels"
+        where the walk took place there; for texts "nearest" (the tokens whose embeddings are
+        nearest), "mlm" (the paired masked language model given as `mlm`), or "head" (that model's
+        head alone). `top` candidates are kept a token.
         """
         from pellucid.explorer.decode import decode
 

@@ -79,7 +79,8 @@ def find_decoder(walked: Walked, using: str | None, mlm: Any) -> tuple[str, Deco
             raise _needless(using)
         return using, Nearest(adapter, space, walked.batch)
     reader = adapter if mlm is None else paired(mlm, adapter)
-    if mlm is None and adapter.task not in ("masked", "causal")[: 1 + (using == "head")]:
+    itself = {"mlm": ("masked",), "head": ("masked", "causal")}[using]
+    if mlm is None and adapter.task not in itself:
         raise ArgumentError(
             explain_error(
                 "this model does not say itself which token a state is",
@@ -176,13 +177,16 @@ def _told(
     """The decoded inputs beside what the model says of them and of their points."""
     trajectory, adapter = walked.trajectory, walked.adapter
     predicted = tuple(adapter.label_name(i) for i in told.likeliest.tolist())
-    agrees = [one == other for one, other in zip(predicted, trajectory.predicted, strict=True)]
+    agrees = torch.tensor([p == q for p, q in zip(predicted, trajectory.predicted, strict=True)])
+    if len(trajectory.classes) == len(adapter.labels):  # names may be given twice, numbers not
+        likeliest = torch.tensor(trajectory.classes)[trajectory.probabilities.argmax(dim=1)]
+        agrees = told.likeliest == likeliest
     gap = (told.probabilities - trajectory.probabilities).abs().amax(dim=1)
     return Decoded(
         iterations=trajectory.iterations,
         labels=trajectory.labels,
         probabilities=told.probabilities,
-        agrees=torch.tensor(agrees),
+        agrees=agrees,
         quality={"difference": gap, **quality},
         notes=(*walked.notes, *notes),
         predicted=predicted,

@@ -11,6 +11,7 @@ from pellucid.adapters.text_model import TextModel
 from pellucid.adapters.torch_model import TorchAdapter
 
 _SIZES = {  # names in a config
+    "model_type": "architecture",
     "hidden_size": "hidden size",
     "embedding_size": "embedding size",
     "num_attention_heads": "attention heads",

@@ -46,9 +46,8 @@ class Spelling:
         adapter, own = self.walked.adapter, set(self.walked.own)
         known = self.ranked.ids.unique().tolist()
         assert isinstance(adapter, TextModel)
-        names = dict(
-            zip(known, adapter.reader.tokenizer.batch_decode([[i] for i in known]), strict=True)
-        )
+        pieces = adapter.reader.tokenizer.batch_decode([[token] for token in known])
+        names = dict(zip(known, pieces, strict=True))
         found = []
         for ids, scores in zip(self.ranked.ids.tolist(), self.ranked.scores.tolist(), strict=True):
             lists = iter(
