@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+import transformers
 
 import pellucid
 from pellucid import ArgumentError, ModelError, Rectangle, Target, UnsupportedCombination
@@ -13,7 +14,7 @@ from pellucid.explorer.alternatives import trend
 from pellucid.explorer.candidates import readable_tokens
 from pellucid.record.places import recorded
 from pellucid.testing.contract import assert_unchanged, fingerprint
-from pellucid.testing.tiny import build, sample_inputs
+from pellucid.testing.tiny import build, sample_inputs, word_piece
 
 IMAGES = ["vit", "deit-distilled", "dinov2-registers", "timm-like", "plain-image"]
 CLASSIFIERS = ["bert", "roberta", "distilbert", "electra", "modernbert", "gpt2", "llama", "qwen2"]
@@ -169,6 +170,8 @@ def test_clipped_pixels_are_counted_among_those_that_walked(digits):
     bright[0] += 100.0
     found = replace(trajectory, points=torch.stack([start, bright, start])).decode()
     assert found.quality["clipped"].tolist() == [0, 0.5, 0]
+    assert "up to 50% of the walked pixels" in found.notes[0]
+    assert trajectory.decode().notes == ()
     top, left, bottom, right = trajectory.segments[trajectory.tokens[0]].box
     assert (found.frames[1][top:bottom, left:right] == 255).all()
     expected = trajectory.item.view.copy()
@@ -303,6 +306,13 @@ def test_candidates_are_what_a_person_reads(tiny):
     )
 
 
+def test_unused_tokens_are_no_candidates():
+    adapter = build("bert")
+    before = readable_tokens(adapter, punctuation=True)
+    adapter.reader.tokenizer.add_tokens(["[unused7]", "<unused12>", "films"])
+    assert readable_tokens(adapter, punctuation=True).tolist() == [*before, False, False, True]
+
+
 def test_without_punctuation_a_mark_stands_only_where_one_stood(tiny):
     trajectory = random_points(walk(tiny("bert"), "good , but slow"), count=20, scale=2)
     found = trajectory.decode(top=30, punctuation=False)
@@ -320,7 +330,7 @@ def test_all_candidates_at_most(tiny):
 # ---- texts: language models ----------------------------------------------------------------------
 
 
-def literal_bert(mlm, x, ids, *, encoder=True):
+def literal_bert(mlm, x, *, encoder):
     """The probabilities of every token at every place (t v), of the states x (t d)."""
     module = mlm.module
     with torch.no_grad():
@@ -342,7 +352,7 @@ def test_language_models_against_their_parts(using):
     for s, point in enumerate(trajectory.points):
         x = start.clone()
         x[[2, 3]] = point
-        p = literal_bert(mlm, x, None, encoder=using == "mlm")[:, : len(tokenizer)].clone()
+        p = literal_bert(mlm, x, encoder=using == "mlm")[:, : len(tokenizer)].clone()
         original = trajectory.item.rows["input_ids"]
         p[:, tokenizer.all_special_ids] = 0
         for m, token in enumerate((2, 3)):
@@ -419,25 +429,35 @@ def test_a_masked_language_model_reads_itself(tiny):
 
 
 def test_word_vectors_are_read_by_the_whole_language_model():
-    """In space "word" the pair's own embedding module comes between: the ids' own answer."""
-    adapter, mlm = build("bert"), build("bert-mlm")
-    trajectory = walk(adapter, space="word")
+    """In space "word" the pair's own embedding module stands before its first block."""
+    adapter, mlm = build("bert", dtype=torch.float64), build("bert-mlm", dtype=torch.float64)
+    trajectory = random_points(walk(adapter, space="word"))
+    found = trajectory.decode(mlm=mlm, top=1, fallback_original=False)
+    words = states_of(adapter, trajectory.item.parts[0], "word")
+    words[list(trajectory.tokens)] = trajectory.points[2]
     with torch.no_grad():
-        words = mlm.module.bert.embeddings.word_embeddings.weight
-        ids = torch.tensor(trajectory.item.rows["input_ids"])
-        logits = mlm.module(input_ids=ids[None]).logits[0]
-    tokens = list(trajectory.tokens)
-    # the pair's own vectors in the places that walk, the classifier's elsewhere
-    start = adapter.module.bert.embeddings.word_embeddings.weight[ids].detach()
-    start[tokens] = words[ids][tokens].detach()
-    with torch.no_grad():
-        expected = mlm.module(inputs_embeds=start[None]).logits[0].double().softmax(dim=-1)
-    found = through(trajectory, start).decode(mlm=mlm, top=1, fallback_original=False)
-    for m, token in enumerate(tokens):
-        p = expected[token, : len(adapter.reader.tokenizer)].clone()
-        p[adapter.reader.tokenizer.all_special_ids] = 0
-        assert found.candidates[0][m][0][1] == pytest.approx(float(p.max()), abs=1e-5)
-    assert logits.shape[1] == 300
+        logits = mlm.module(inputs_embeds=words[None]).logits[0]
+    p = logits.softmax(dim=-1)[:, : len(adapter.reader.tokenizer)]
+    p[:, adapter.reader.tokenizer.all_special_ids] = 0
+    for m, token in enumerate(trajectory.tokens):
+        assert found.candidates[2][m][0][1] == pytest.approx(float(p[token].max()))
+        assert found.token_ids[2, token] == p[token].argmax()
+
+
+def test_a_head_that_reads_other_widths_is_refused():
+    """ELECTRA's word vectors are narrower than its stream."""
+    settings = transformers.ElectraConfig(
+        vocab_size=300, embedding_size=16, hidden_size=32, num_hidden_layers=2,
+        num_attention_heads=4, intermediate_size=48, max_position_embeddings=64,
+    )  # fmt: skip
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        module = transformers.ElectraForMaskedLM(settings).eval()
+    adapter = pellucid.adapt(module, word_piece())
+    trajectory = walk(adapter, "a [MASK] film", space="word")
+    with pytest.raises(ArgumentError, match="states of width 32"):
+        trajectory.decode(using="head")
+    assert trajectory.decode().texts[0] == "a [MASK] film"
 
 
 def test_a_causal_model_reads_by_its_own_head(tiny):

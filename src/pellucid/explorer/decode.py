@@ -89,20 +89,19 @@ def find_decoder(walked: Walked, using: str | None, mlm: Any) -> tuple[str, Deco
                 instead="trajectory.decode(mlm=pellucid.load(...)), or using='nearest'",
             )
         )
-    if using == "mlm":
-        return using, Reading.of(reader, space.at, walked.batch)
-    last = f"hidden:{len(reader.anatomy.blocks)}"
-    width = reader.value_at(Reading.of(reader, last, walked.batch).batch, last).shape[2]
+    at = space.at if using == "mlm" else f"hidden:{len(reader.anatomy.blocks)}"
+    reading = Reading.of(reader, at, walked.batch)
+    width = reader.value_at(reading.batch, at).shape[2]
     if width != walked.start.shape[2]:
         raise ArgumentError(
             explain_error(
-                "the head reads states of another width",
-                got=f"using='head' for states of width {walked.start.shape[2]}",
+                "the language model reads states of another width there",
+                got=f"using={using!r} for states of width {walked.start.shape[2]}",
                 expected=f"states of width {width}",
                 instead="using='nearest'",
             )
         )
-    return using, Reading.of(reader, last, walked.batch)
+    return using, reading
 
 
 def _way(walked: Walked, using: str | None, mlm: Any) -> str:
@@ -137,6 +136,7 @@ def _pictures(walked: Walked, using: str, batch_size: int) -> Decoded:
         told,
         using=using,
         quality=found.quality,
+        notes=_outside(found.quality["clipped"]),
         frames=found.frames,
         changed=found.changed,
     )
@@ -144,11 +144,11 @@ def _pictures(walked: Walked, using: str, batch_size: int) -> Decoded:
 
 def _texts(spelled: Spelling, using: str, fallback: bool, batch_size: int) -> Decoded:
     walked, rows = spelled.walked, spelled.rows
-    unique = list(dict.fromkeys(rows))
+    unique = {ids: i for i, ids in enumerate(dict.fromkeys(rows))}
     items = [with_ids(walked, ids) for ids in unique]
     told = predict(
         walked.adapter, items, walked.target, walked.trajectory.classes, batch_size
-    ).take(torch.tensor([unique.index(ids) for ids in rows]))
+    ).take(torch.tensor([unique[ids] for ids in rows]))
     quality = {
         spelled.decoder.quality: spelled.ranked.scores[:, :, 0].mean(dim=1),
         "retokenised": growth(walked, rows),
@@ -192,6 +192,16 @@ def _told(
         predicted=predicted,
         expected=trajectory.predicted,
         **fields,
+    )
+
+
+def _outside(clipped: Tensor) -> tuple[str, ...]:
+    """How much of the pictures is not what the points say."""
+    if not clipped.any():
+        return ()
+    return (
+        f"up to {float(clipped.max()):.0%} of the walked pixels were beyond black or white, and "
+        "were clipped; space='pixels' walks between them",
     )
 
 
