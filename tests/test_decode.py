@@ -1,5 +1,6 @@
 """Decoding: what a walk looks like as pictures and texts, against truths written by hand."""
 
+import json
 import math
 from dataclasses import replace
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from tokenizers import Tokenizer
 
 import pellucid
 from pellucid import ArgumentError, ModelError, Rectangle, Target, UnsupportedCombination
@@ -551,8 +553,9 @@ def test_the_models_own_tokens_stay_and_are_named(tiny):
 
 def test_alternatives_are_the_original_with_one_token_replaced(tiny):
     adapter = tiny("bert")
-    trajectory = random_points(walk(adapter, tokens=[2, 4]), count=2)
+    trajectory = random_points(walk(adapter, tokens=[2, 4]), count=2, scale=2)
     top = trajectory.decode(top=3)
+    assert top.changed.all()
     prompts = trajectory.alternatives(top=3)
     assert len(prompts) == 2 * 2 * 3
     original = list(trajectory.item.rows["input_ids"])
@@ -641,11 +644,12 @@ def test_a_state_is_read_without_what_comes_behind_it(tiny, family):
 )
 def test_values_and_independent_classes(changes):
     adapter = build("bert", **changes)
-    trajectory = walk(adapter, goal="leave")
-    found = trajectory.decode()
-    torch.testing.assert_close(
-        found.probabilities[0], trajectory.probabilities[0], atol=1e-5, rtol=0
-    )
+    found = walk(adapter, goal="leave").decode()
+    batch = adapter.encode(sample_inputs(adapter)[:1], PREDICTED)
+    with torch.no_grad():
+        logits = adapter.output(batch).logits[0].double()
+    expected = logits if "num_labels" in changes else logits.sigmoid()
+    torch.testing.assert_close(found.probabilities[0], expected, atol=1e-5, rtol=0)
     assert found.agrees[0]
 
 
@@ -727,13 +731,20 @@ def test_a_pair_that_is_no_masked_language_model_is_refused(tiny, family, said):
         walk(tiny("bert")).decode(mlm=tiny(family))
 
 
-def test_a_pair_with_other_numbers_for_its_tokens_is_refused(tiny):
-    mlm = build("bert-mlm")
-    mlm.reader.tokenizer.add_tokens(["another"])
-    with pytest.raises(ArgumentError, match=r"tokens, not|other numbers"):
-        walk(tiny("bert")).decode(mlm=mlm)
-    with pytest.raises(ArgumentError, match="architecture"):
-        walk(tiny("bert")).decode(mlm=tiny("distilbert-mlm"))
+def test_a_pair_with_other_tokens_is_refused(tiny):
+    trajectory = walk(tiny("bert"))
+    swapped, longer = word_piece(), word_piece()
+    written = json.loads(swapped.backend_tokenizer.to_str())
+    numbers = written["model"]["vocab"]
+    numbers["film"], numbers["plot"] = numbers["plot"], numbers["film"]
+    swapped._tokenizer = Tokenizer.from_str(json.dumps(written))
+    longer.add_tokens(["another"])
+    for tokenizer, said in ((swapped, "other numbers for 2 of"), (longer, "tokens, not")):
+        mlm = pellucid.adapt(build("bert-mlm").module, tokenizer)
+        with pytest.raises(ArgumentError, match=said):
+            trajectory.decode(mlm=mlm)
+    with pytest.raises(ArgumentError, match="architecture distilbert, not bert"):
+        trajectory.decode(mlm=tiny("distilbert-mlm"))
 
 
 def test_another_model_is_refused(tiny):

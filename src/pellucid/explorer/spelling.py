@@ -84,7 +84,7 @@ def spell(
     ranked = decoder.rank(walked.states(), places, allowed, top)
     first, chosen = ranked.ids[0, :, 0], ranked.ids[1:, :, 0]
     if fallback:
-        chosen = torch.where((first != original) & (chosen == first), original, chosen)
+        chosen = torch.where(chosen == first, original, chosen)
     later = Ranked(ranked.ids[1:], ranked.scores[1:])
     return Spelling(walked, decoder, later, chosen, original, int((first == original).sum()))
 
