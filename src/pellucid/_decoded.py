@@ -8,8 +8,17 @@ from dataclasses import dataclass, field
 import numpy as np
 from torch import Tensor
 
-Candidate = tuple[str, float]  # a token and its score
+Candidate = tuple[str, float]  # a token, and its probability or (by "nearest") its distance
 Frames = np.ndarray[tuple[int, int, int, int], np.dtype[np.uint8]]
+
+QUALITY = {
+    "difference": "largest difference of any probability between the point and what it became",
+    "clipped": "share of the walked pixels that were darker than black or brighter than white",
+    "off_manifold": "length of the part of the move that no change of pixels makes",
+    "distance": "mean distance of the walked tokens from the nearest tokens",
+    "probability": "mean probability of the likeliest candidates of the walked tokens",
+    "retokenised": "by how many tokens the text grows when it is read again",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,21 +38,26 @@ class Decoded:
     frames: Frames | None = None  # images: s h w c, as the model's preprocessing gives views
     texts: tuple[str, ...] = ()  # texts: the decoded text of every point
     token_ids: Tensor | None = None  # s t: all ids, those not walked unchanged
-    candidates: tuple[tuple[tuple[Candidate, ...], ...], ...] = ()  # s m top
+    candidates: tuple[tuple[tuple[Candidate, ...], ...], ...] = ()  # s m top; none for [CLS]
     changed: Tensor | None = None  # s m, bool: the token or patch differs from the start's
-    quality: Mapping[str, Tensor] = field(default_factory=dict)  # s: how well it went
+    quality: Mapping[str, Tensor] = field(default_factory=dict)  # s each: QUALITY
     notes: tuple[str, ...] = ()
+    predicted: tuple[str, ...] = ()  # s: the likeliest class of every decoded input
+    expected: tuple[str, ...] = ()  # s: the likeliest class of every point
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """One alternative input: the original with one walked token replaced by a candidate."""
+    """One alternative input: the original with one walked token replaced by a candidate.
+
+    With `position` None every walked token is replaced by its candidate of this rank.
+    """
 
     iteration: int
-    position: int  # of the segment
+    position: int | None  # of the segment
     rank: int  # 0 is the best candidate
     token: str
-    token_probability: float
+    score: float  # of the token: its probability, or (by "nearest") its distance
     text: str
     probability: float  # of the class that was predicted at first
     predicted: str

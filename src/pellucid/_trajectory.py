@@ -15,7 +15,7 @@ from pellucid._results import Provenance
 from pellucid._types import Picture, Segment, Text
 
 if TYPE_CHECKING:
-    from pellucid._decoded import Decoded
+    from pellucid._decoded import Decoded, Prompt
 
 SERIES = {
     "drift": "largest change of any probability since the start",
@@ -106,13 +106,25 @@ class Trajectory:
     def decode(self, model: Any = None, **options: Any) -> Decoded:
         """What the saved points look like as inputs, and what the model says of those.
 
-        `using` says how: for images "inverse" (exact for an affine patch embedding); for texts
-        "nearest" (the tokens whose embeddings are nearest), "mlm" (the paired masked language model
-        given as `mlm`), or "head" (that model's head alone). `top` candidates are kept a token.
+        `using` says how: for images "inverse" (exact for an affine patch embedding), or "pixels"
+        where the walk took place there; for texts "nearest" (the tokens whose embeddings are
+        nearest), "mlm" (the paired masked language model given as `mlm`), or "head" (that model's
+        head alone). `top` candidates are kept a token.
         """
         from pellucid.explorer.decode import decode
 
         return decode(self, self._model(model), **options)
+
+    def alternatives(self, model: Any = None, **options: Any) -> list[Prompt]:
+        """Other texts that the saved points suggest, and what the model says of each.
+
+        For every saved point and walked token the `top` candidates, each in the original in the
+        place of that token alone; with `everywhere` the j-th candidates in all places at once.
+        `using` and `mlm` are those of `decode`.
+        """
+        from pellucid.explorer.alternatives import alternatives
+
+        return alternatives(self, self._model(model), **options)
 
     def _model(self, model: Any) -> Any:
         found = self.model if model is None else model

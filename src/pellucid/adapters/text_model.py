@@ -103,6 +103,12 @@ class TextModel(TorchAdapter):
         )
 
     @property
+    def vocabulary(self) -> int:
+        """How many tokens have both a name and a vector."""
+        vectors = next(self._word_embedding.parameters()).shape[0]
+        return min(len(self.reader.tokenizer), int(vectors))
+
+    @property
     def _word_embedding(self) -> nn.Module:
         if self._hints.word_embedding is not None:
             return self._hints.word_embedding

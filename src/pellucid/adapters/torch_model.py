@@ -22,7 +22,7 @@ from pellucid.adapters.anatomy import Anatomy, examine
 from pellucid.adapters.base import Adapter, Task
 from pellucid.record import precision
 from pellucid.record.attention import Attention, AttentionWatch
-from pellucid.record.places import Place, edited, recorded, replaced
+from pellucid.record.places import Place, edited, reached, recorded, replaced
 from pellucid.record.reading import maps_behind, only_read
 from pellucid.record.trace import Recorded, Recording
 
@@ -205,11 +205,14 @@ class TorchAdapter(Adapter):
             return self.output(batch)
 
     def value_at(self, batch: Batch, at: str) -> Tensor:
-        """The state of the model at a place (b t d, or b c h w for the pixels of an image)."""
-        place = {at: self._place(at)}
-        with self._alone(), torch.no_grad(), self._unfused(), recorded(place) as seen:
+        """The state of the model at a place (b t d, or b c h w for the pixels of an image).
+
+        Nothing behind the place is computed.
+        """
+        place = self._place(at)
+        with self._alone(), torch.no_grad(), self._unfused(), reached(place) as seen:
             self.output(batch)
-        return seen[at].detach()
+        return seen[0].detach()
 
     def record(self, batch: Batch, what: Needs, *, differentiable: bool) -> Recording:
         """The output, and what was asked for, layer by layer."""

@@ -175,7 +175,7 @@ class Request:
             space=self.space,
             settings=walk.settings.plain()
             | {"steps": self.steps, "save_every": self.save_every, "distance": self.distance}
-            | {"repeat": row % self.repeats},
+            | {"repeat": row % self.repeats, "mask": self.target.mask},
             tokens=tuple(own) if len(case.batch.items[row].segments) else (0,),
             iterations=kept.iterations,
             points=kept.points,

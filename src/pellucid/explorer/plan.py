@@ -18,6 +18,7 @@ from pellucid.explorer.eigen import Null as InKernel
 from pellucid.explorer.inside import Inside
 from pellucid.explorer.level import Level
 from pellucid.explorer.perturbation import AlongGradient, Isotropic, Perturbed, Trial
+from pellucid.explorer.predictions import probabilities
 from pellucid.explorer.regions import Everywhere, Region
 from pellucid.explorer.selection import select
 from pellucid.explorer.settings import OTHERS, Settings
@@ -56,10 +57,7 @@ class Plan:
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """What the model predicts, in float64 (b c); the value itself for a regression."""
-        if self.case.adapter.task == "regression":
-            return logits.double()
-        independent = self.case.adapter.task == "multilabel"
-        return logits.double().sigmoid() if independent else logits.double().softmax(dim=-1)
+        return probabilities(self.case.adapter.task, logits)
 
 
 def plan(case: Case, request: Request) -> Plan:

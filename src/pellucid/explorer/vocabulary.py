@@ -16,13 +16,12 @@ _CHUNK = 512  # sequences at once
 
 
 def vocabulary_states(
-    adapter: TextModel, space: Stream, batch: Batch, row: int
+    adapter: TextModel, space: Stream, batch: Batch, row: int, tokens: Tensor | None = None
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Token ids and their states at every position of one input (v, v t d), a chunk at a time."""
     one = batch.take([row])
-    size = int(adapter.reader.tokenizer.vocab_size)
-    size = max(size, len(adapter.reader.tokenizer))
-    for ids in torch.arange(size, device=batch.mask.device).split(_CHUNK):
+    every = torch.arange(adapter.vocabulary) if tokens is None else tokens
+    for ids in every.to(batch.mask.device).split(_CHUNK):
         several = one.take([0] * len(ids))
         same = ids[:, None].expand_as(several.inputs["input_ids"])
         filled = replace(several, inputs={**several.inputs, "input_ids": same})

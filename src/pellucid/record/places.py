@@ -68,6 +68,26 @@ def recorded(places: dict[str, Place]) -> Iterator[dict[str, Tensor]]:
         yield seen
 
 
+@contextmanager
+def reached(place: Place) -> Iterator[list[Tensor]]:
+    """Inside the block, a pass ends at the place; the returned list holds what was seen there."""
+    seen: list[Tensor] = []
+
+    def end(tensor: Tensor) -> None:
+        seen.append(tensor)
+        raise _ReachedError
+
+    try:
+        with edited(place, end):
+            yield seen
+    except _ReachedError:
+        return
+
+
+class _ReachedError(Exception):
+    """Carries a pass out of the model; it never leaves this file."""
+
+
 def _keeper(seen: dict[str, Tensor], name: str) -> Callable[[Tensor], None]:
     def keep(tensor: Tensor) -> None:
         seen[name] = tensor
