@@ -1,0 +1,124 @@
+"""How a walk went, in the sentences that the page, the terminal and the plot have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pellucid._decoded import Decoded
+from pellucid._trajectory import Trajectory
+from pellucid.viz.walk import Walk
+from pellucid.viz.wording import name_of, number, percent
+
+_DEFAULTS = (None, "", False)
+
+
+@dataclass(frozen=True)
+class Said:
+    """The likeliest class and its probability, where that was kept."""
+
+    label: str
+    probability: float | None
+
+    def __str__(self) -> str:
+        name = name_of(self.label)
+        return name if self.probability is None else f"{name}, {percent(self.probability)}"
+
+
+def title(trajectory: Trajectory) -> str:
+    """What kind of walk it is."""
+    start = name_of(trajectory.predicted[0])
+    named = {"stay": f"Walk inside the class {start}", "leave": f"Walk out of the class {start}"}
+    return named.get(trajectory.goal, f"Walk to the class {name_of(trajectory.goal)}")
+
+
+def extent(trajectory: Trajectory) -> str:
+    """How far it went, and through what."""
+    unit = "token" if trajectory.kind == "text" else "patch"
+    units = unit + ("es" if unit == "patch" else "s")
+    moved, total = len(trajectory.tokens), max(1, len(trajectory.segments))
+    steps = f"{trajectory.steps} step{'' if trajectory.steps == 1 else 's'}"
+    return f"{steps} in the space {trajectory.space!r}; {moved} of {total} {units} moved"
+
+
+def settings(trajectory: Trajectory) -> list[str]:
+    """What decided the walk, as it is typed."""
+    return [
+        f"{name}={value!r}"
+        for name, value in trajectory.settings.items()
+        if not any(value is default for default in _DEFAULTS)
+    ]
+
+
+def result(trajectory: Trajectory) -> str:
+    """Whether the class was kept, and where it was lost."""
+    predicted = trajectory.predicted
+    first, last = predicted[0], predicted[-1]
+    count = len(predicted)
+    if trajectory.kept_class:
+        return f"The prediction is {name_of(first)} at all {count} saved points."
+    place = next(i for i, label in enumerate(predicted) if label != first)
+    where = f"by iteration {int(trajectory.iterations[place])}"
+    to = f"The prediction changes from {name_of(first)} to {name_of(predicted[place])} {where}"
+    return f"{to}." if last == predicted[place] else f"{to}, and ends as {name_of(last)}."
+
+
+def point_said(trajectory: Trajectory, point: int) -> Said:
+    """What the model predicts at a saved point."""
+    label = trajectory.predicted[point]
+    if label not in trajectory.labels:
+        return Said(label, None)
+    return Said(label, float(trajectory.probabilities[point, trajectory.labels.index(label)]))
+
+
+def decoded_said(trajectory: Trajectory, decoded: Decoded, point: int) -> Said:
+    """What it predicts of the input that the point decodes to.
+
+    Only some classes are kept; where none of them can be the likeliest, that is what is said.
+    """
+    label = trajectory.predicted[point]
+    row = decoded.probabilities[point]
+    if not bool(decoded.agrees[point]):
+        best = decoded.labels[int(row.argmax())]
+        label = best if best != label else "another class"
+    if label not in decoded.labels:
+        return Said(label, None)
+    return Said(label, float(row[decoded.labels.index(label)]))
+
+
+def agreement(decoded: Decoded) -> str:
+    """At how many points the decoded input is predicted as the point is."""
+    agreed, count = int(decoded.agrees.sum()), len(decoded.agrees)
+    return f"{agreed} of {count} decoded inputs are predicted as their points are."
+
+
+def changes(decoded: Decoded, point: int, kind: str) -> str:
+    """How many tokens or patches are other ones than at the start; empty where it is not known."""
+    if decoded.changed is None:
+        return ""
+    row = decoded.changed[point]
+    unit = "tokens" if kind == "text" else "patches"
+    return f"{int(row.sum())} of {len(row)} moved {unit} differ from the original"
+
+
+def remarks(walk: Walk) -> list[str]:
+    """What else a reader should know."""
+    trajectory, decoded = walk.trajectory, walk.decoded
+    found = [walk.undecoded] if walk.undecoded else []
+    if len(walk.shown) < len(trajectory.iterations):
+        found.append(
+            f"{len(walk.shown)} of {len(trajectory.iterations)} saved points can be stepped "
+            "through; the curves are of all."
+        )
+    if decoded is not None:
+        found += [f"Decoded with using={decoded.using!r}. {agreement(decoded)}", *decoded.notes]
+    return [*found, *trajectory.notes]
+
+
+def at(trajectory: Trajectory, point: int) -> dict[str, str]:
+    """The numbers of a saved point."""
+    step = int(trajectory.iterations[point])
+    return {
+        "drift": number(float(trajectory.drift[step])),
+        "distance": number(float(trajectory.displacement[step])),
+        "path": number(float(trajectory.length[step])),
+    }
