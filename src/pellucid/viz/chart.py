@@ -68,7 +68,8 @@ def chart(
     if y is None:
         empty = element("p", "Zero at every step.", class_="muted")
         return element("figure", element("figcaption", caption), empty, class_="chart")
-    right = 86 if len(curves) > 1 else 12
+    named = any(curve.label for curve in curves)
+    right = 86 if named else 12
     width, height = _WIDTH - _LEFT - right, _HEIGHT - _TOP - _BOTTOM
     x = Axis.linear(0.0, float(max(steps, 1)))
 
@@ -84,7 +85,7 @@ def chart(
         *(_line(curve, i, across, down, log) for i, curve in enumerate(drawn)),
         *(_dots(curve, i, across, down) for i, curve in enumerate(dots)),
         *(_cross(across(value)) for value in crosses),
-        _names(drawn, across, down) if len(curves) > 1 else Markup(),
+        _names(drawn, across, down) if named else Markup(),
         element("line", x1=_LEFT, x2=_LEFT, y1=_TOP, y2=_TOP + height, class_="marker"),
     )
     svg = element(
@@ -189,7 +190,10 @@ def _names(curves: Sequence[Curve], across: Place, down: Place) -> Markup:
 
 
 def _description(caption: str, curves: Sequence[Curve]) -> str:
-    ends = [f"{c.label} from {number(float(c.y[0]))} to {number(float(c.y[-1]))}" for c in curves]
+    ends = [
+        f"{curve.label} from {number(float(curve.y[0]))} to {number(float(curve.y[-1]))}".strip()
+        for curve in curves
+    ]
     return f"{caption}: {'; '.join(ends)}"
 
 

@@ -33,11 +33,9 @@ def title(trajectory: Trajectory) -> str:
 
 def extent(trajectory: Trajectory) -> str:
     """How far it went, and through what."""
-    unit = "token" if trajectory.kind == "text" else "patch"
-    units = unit + ("es" if unit == "patch" else "s")
     moved, total = len(trajectory.tokens), max(1, len(trajectory.segments))
     steps = f"{trajectory.steps} step{'' if trajectory.steps == 1 else 's'}"
-    return f"{steps} in the space {trajectory.space!r}; {moved} of {total} {units} moved"
+    return f"{steps} in the space {trajectory.space!r}; {moved} of {total} tokens moved"
 
 
 def settings(trajectory: Trajectory) -> list[str]:

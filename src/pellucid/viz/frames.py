@@ -37,7 +37,8 @@ def frames(walk: Walk, picture: Picture, decoded: Decoded) -> Markup:
         "div",
         _column("original", _view(picture_uri(picture), "the original image", picture)),
         _column("current", stack(views)),
-        _column("difference", stack(layers), _legend(scale)),
+        _column("difference", stack(layers)),
+        _legend(scale, colours=picture.view.shape[2] > 1),
         class_="frames",
         style=size,
     )
@@ -59,8 +60,8 @@ def differences(picture: Picture, frames: Frames) -> Array:
     return np.asarray(own.mean(axis=-1))
 
 
-def _column(name: str, *content: str) -> Markup:
-    return element("figure", element("figcaption", name), *content)
+def _column(name: str, content: Markup) -> Markup:
+    return element("figure", element("figcaption", name), content)
 
 
 def _view(uri: str, alt: str, picture: Picture) -> Markup:
@@ -77,18 +78,15 @@ def _diverging(change: Array, scale: Scale) -> str:
     return png_uri(image, transparency=clear)
 
 
-def _legend(scale: Scale) -> Markup:
+def _legend(scale: Scale, colours: bool) -> Markup:
     limit = number(scale.limit)
+    mean = ", the mean over the colours" if colours else ""
     ends = [f"−{limit}", "0", f"+{limit}"] if scale.limit else ["0"]
     return element(
         "div",
         element("div", class_="ramp signed"),
         element("div", *(element("span", end) for end in ends), class_="ticks"),
         element("div", element("span", "darker"), element("span", "brighter"), class_="ends"),
-        element(
-            "p",
-            "Levels of 255, the mean over the colours; one scale for the whole walk.",
-            class_="muted",
-        ),
+        element("p", f"Levels of 255{mean}; one scale for the whole walk.", class_="muted"),
         class_="legend",
     )

@@ -33,17 +33,17 @@ def plot_walk(trajectory: Trajectory, ax: Axes | None = None, series: str = _PRO
     curves = probability_curves(trajectory) if several else [series_curve(trajectory, series)]
     for curve, (colour, line) in zip(curves, _STYLES, strict=False):
         axes.plot(curve.x, curve.y, color=colour, linestyle=line)
-        if several:
-            end = (curve.x[-1], curve.y[-1])
-            label = visible(f" {short(curve.label, 20)}")
-            axes.annotate(label, end, color=colour, va="center", fontsize=9, parse_math=False)
     if several:
         axes.set_ylim(0, 1)
+        names = [visible(short(curve.label, 20)) for curve in curves]
+        for text in axes.legend(names, frameon=False, fontsize=9).get_texts():
+            text.set_parse_math(False)
     elif series in _LOG and bool((trajectory.series[series] > 0).any()):
         axes.set_yscale("log")
-    described = "probability" if several else SERIES[series]
-    axes.set_title(visible(short(title(trajectory))), fontsize=10, parse_math=False)
+    described = "class probabilities" if several else SERIES[series]
+    heading = visible(f"{short(title(trajectory))}\n{described}")
+    axes.set_title(heading, fontsize=10, parse_math=False)
     axes.set_xlabel("iteration")
-    axes.set_ylabel(described, fontsize=9, wrap=True)
+    axes.set_ylabel("probability" if several else series)
     axes.spines[["top", "right"]].set_visible(False)
     return axes  # type: ignore[no-any-return]

@@ -31,8 +31,12 @@ def walk_card(walk: Walk) -> Markup:
         "article",
         _head(trajectory),
         _controls(walk),
-        _inputs(walk),
-        stack([_readout(walk, point) for point in walk.shown]),
+        element(
+            "div",
+            _inputs(walk),
+            stack([_readout(walk, point) for point in walk.shown]),
+            class_="stage",
+        ),
         _charts(walk),
         element(
             "div",
@@ -128,7 +132,7 @@ def _charts(walk: Walk) -> Markup:
         "div",
         chart(
             "class probabilities",
-            probability_curves(trajectory),
+            probability_curves(trajectory, walk.decoded),
             steps=steps,
             top=1.0,
             dots=dots,
@@ -144,8 +148,8 @@ def _charts(walk: Walk) -> Markup:
         chart(
             "distance",
             [
-                series_curve(trajectory, "displacement", "from the start"),
-                series_curve(trajectory, "length", "of the path"),
+                series_curve(trajectory, "displacement", "from start"),
+                series_curve(trajectory, "length", "path"),
             ],
             steps=steps,
         ),
