@@ -94,12 +94,16 @@ def _drawn(piece: str | Change) -> str:
 
 
 def _marked(change: Change) -> Markup:
-    """The new token; what it stands for and what else was near are on hover and focus."""
+    """The new token; what it stands for and what else was near are on hover and focus.
+
+    A direction of its own keeps it from turning the line that it stands in.
+    """
     lines = [
         f"was {_apart(change.text)}",
         *(f"{_apart(t)}  {number(s)}" for t, s in change.candidates),
     ]
-    return element("mark", name_of(change.now), class_="heat changed", title="\n".join(lines))
+    title = "\n".join(lines)
+    return element("mark", name_of(change.now), class_="heat changed", dir="auto", title=title)
 
 
 def _apart(token: str) -> str:

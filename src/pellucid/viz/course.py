@@ -90,12 +90,17 @@ def agreement(decoded: Decoded) -> str:
 
 
 def changes(decoded: Decoded, point: int, kind: str) -> str:
-    """How many tokens or patches are other ones than at the start; empty where it is not known."""
-    if decoded.changed is None:
-        return ""
-    row = decoded.changed[point]
-    unit = "tokens" if kind == "text" else "patches"
-    return f"{int(row.sum())} of {len(row)} moved {unit} differ from the original"
+    """How many tokens or patches are other ones than at the start, and how well decoding went."""
+    found = []
+    if decoded.changed is not None:
+        row = decoded.changed[point]
+        unit = "tokens" if kind == "text" else "patches"
+        found.append(f"{int(row.sum())} of {len(row)} moved {unit} differ from the original")
+    found += [
+        f"{name.replace('_', ' ')}: {number(float(values[point]))}"
+        for name, values in decoded.quality.items()
+    ]
+    return "; ".join(found)
 
 
 def remarks(walk: Walk) -> list[str]:

@@ -14,6 +14,7 @@ from pellucid.viz.walk import Walk
 from pellucid.viz.wording import number
 
 _SHADES = 31  # of each of the two hues: a palette this small costs little in every frame
+_CHANGED = 0.99  # of the changed pixels: a few extreme ones would leave the rest without colour
 _WIDEST = 15  # rem
 
 
@@ -21,7 +22,7 @@ def frames(walk: Walk, picture: Picture, decoded: Decoded) -> Markup:
     """Three pictures, the second and third of them once for every point that is shown."""
     assert decoded.frames is not None
     changes = differences(picture, decoded.frames[walk.shown])
-    scale = Scale.of(changes, signed=True)
+    scale = Scale.of(changes[changes != 0], signed=True, quantile=_CHANGED)
     iterations = decoded.iterations[walk.shown].tolist()
     views = [
         _view(picture_uri(Picture(decoded.frames[point])), f"the input at iteration {k}", picture)
@@ -80,13 +81,18 @@ def _diverging(change: Array, scale: Scale) -> str:
 
 def _legend(scale: Scale, colours: bool) -> Markup:
     limit = number(scale.limit)
-    mean = ", the mean over the colours" if colours else ""
     ends = [f"−{limit}", "0", f"+{limit}"] if scale.limit else ["0"]
+    sentences = [
+        f"Levels of 255{', the mean over the colours' if colours else ''}; "
+        "one scale for the whole walk."
+    ]
+    if scale.limit < scale.largest:
+        sentences.append(f"Colours are full from {limit}; the largest is {number(scale.largest)}.")
     return element(
         "div",
         element("div", class_="ramp signed"),
         element("div", *(element("span", end) for end in ends), class_="ticks"),
         element("div", element("span", "darker"), element("span", "brighter"), class_="ends"),
-        element("p", f"Levels of 255{mean}; one scale for the whole walk.", class_="muted"),
+        element("p", " ".join(sentences), class_="muted"),
         class_="legend",
     )
