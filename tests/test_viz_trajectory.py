@@ -22,7 +22,7 @@ from pellucid._trajectory import SERIES, Trajectory
 from pellucid._types import Picture, Segment, Text
 from pellucid._words import word_spans
 from pellucid.viz import fragment, page
-from pellucid.viz.chart import Axis
+from pellucid.viz.chart import Axis, apart
 from pellucid.viz.course import agreement, decoded_said, point_said, result, title
 from pellucid.viz.curves import Curve, main_classes, thinned
 from pellucid.viz.frames import differences
@@ -66,7 +66,7 @@ def walk_of(item, saved=5, every=10, **changes):
         "item": item,
         "goal": "leave",
         "space": "embedding",
-        "settings": {"output": "logits", "scale": 2.0, "toward": None, "seed": 0},
+        "settings": {"output": "logits", "scale": 2.0, "toward": None, "correct": False},
         "tokens": tokens,
         "iterations": torch.arange(saved) * every,
         "points": torch.zeros(saved, len(tokens), 4),
@@ -401,6 +401,13 @@ def test_names_stand_apart_at_the_ends_of_their_lines():
     assert min(np.diff(sorted(map(float, names)))) >= 12
 
 
+def test_places_are_moved_apart_and_no_further():
+    assert apart([1.0, 40.0, 20.0], 10, 100) == [1.0, 40.0, 20.0]
+    assert apart([50.0, 50.0, 50.0], 10, 100) == [50.0, 60.0, 70.0]
+    assert apart([99.0, 95.0, 20.0], 10, 100) == [100.0, 90.0, 20.0]
+    assert apart([], 10, 100) == []
+
+
 @pytest.mark.parametrize("high", [1.0, 0.07, 3.0, 19.7, 84.2, 1e6, 1.1e-7])
 def test_ticks_of_a_linear_axis(high):
     axis = Axis.linear(0.0, high)
@@ -450,8 +457,8 @@ def test_page_says_what_walk_it_is_and_where_the_numbers_come_from(goal, said):
     for expected in (
         said, "40 steps in the space 'embedding'; 5 of 7 tokens moved", "All steps were taken.",
         "The prediction changes from negative to positive by iteration 30.", "output='logits'",
-        "scale=2.0", "truncated: 4 of 9", "nothing was clamped", "using='nearest'", "owner/model",
-        "3e4f" * 16, "12 forward, 3 backward", "1 trajectory of 1 input", "90.0%",
+        "scale=2.0", "correct=False", "truncated: 4 of 9", "nothing was clamped",
+        "using='nearest'", "owner/model", "3e4f" * 16, "12 forward, 3 backward", "1 trajectory of 1 input", "90.0%",
     ):  # fmt: skip
         assert expected in text
     assert "toward=" not in text
@@ -462,6 +469,7 @@ def test_result_in_words():
         return result(walk_of(text_item("a"), predicted=predicted))
 
     assert said(*5 * ["x"]) == "The prediction is x at all 5 saved points."
+    assert said("x") == "The prediction is x."
     assert said("x", "x", "y", "z", "z") == (
         "The prediction changes from x to y by iteration 20, and ends as z."
     )

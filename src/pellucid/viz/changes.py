@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pellucid._decoded import Candidate, Decoded
 from pellucid._results import Word
 from pellucid._trajectory import Trajectory
-from pellucid._types import Text
+from pellucid._types import Segment, Text
 from pellucid.viz.frames import stack
 from pellucid.viz.markup import Markup, element, join
 from pellucid.viz.shown import runs
@@ -19,11 +19,17 @@ _APART = "\u2068\u2069"  # Unicode's isolates: a word written from the right lea
 
 
 @dataclass(frozen=True)
-class Change(Word):
-    """A token of the original (`text`) that another one stands for at some point of the walk."""
+class Change:
+    """A token of the original that another one stands for at some point of the walk."""
 
-    now: str = ""
-    candidates: tuple[Candidate, ...] = ()
+    segment: Segment
+    now: str
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def was(self) -> str:
+        """The token of the original."""
+        return self.segment.text
 
 
 def texts(walk: Walk, text: Text, decoded: Decoded) -> Markup:
@@ -46,10 +52,7 @@ def changed_tokens(trajectory: Trajectory, decoded: Decoded, point: int) -> list
     for place, position in enumerate(trajectory.tokens):
         candidates = decoded.candidates[point][place]
         if bool(decoded.changed[point, place]) and candidates:
-            segment = trajectory.segments[position]
-            span = segment.span or (-1, -1)
-            now = candidates[0][0]
-            found.append(Change(segment.text, 0.0, span, segment.part, now, candidates))
+            found.append(Change(trajectory.segments[position], candidates[0][0], candidates))
     return found
 
 
@@ -59,19 +62,13 @@ def _version(trajectory: Trajectory, text: Text, decoded: Decoded, point: int) -
     The two differ where pieces of words were put together.
     """
     changes = changed_tokens(trajectory, decoded, point)
-    inside = [change for change in changes if change.span != (-1, -1)]
-    outside = [change for change in changes if change.span == (-1, -1)]
-    pieces = [
-        list(_pieces(part, [c for c in inside if c.part == number]))
-        for number, part in enumerate(text.parts)
-    ]
-    shown = "".join(
-        piece if isinstance(piece, str) else piece.now for row in pieces for piece in row
-    )
+    rows = [list(_pieces(part, i, changes)) for i, part in enumerate(text.parts)]
+    shown = "".join(p if isinstance(p, str) else p.now for row in rows for p in row)
     read = decoded.texts[point]
-    chips = [element("li", name_of(change.text), " → ", _marked(change)) for change in outside]
+    outside = [change for change in changes if change.segment.span is None]
+    chips = [element("li", name_of(change.was), " → ", _marked(change)) for change in outside]
     return join(
-        element("div", *(_paragraph(*map(_drawn, row)) for row in pieces), class_="text"),
+        element("div", *(_paragraph(*map(_drawn, row)) for row in rows), class_="text"),
         element("ul", *chips, class_="chips") if chips else Markup(),
         element("p", "reads ", element("q", read, dir="auto"), class_="muted")
         if _letters(read) != _letters(shown)
@@ -79,10 +76,16 @@ def _version(trajectory: Trajectory, text: Text, decoded: Decoded, point: int) -
     )
 
 
-def _pieces(text: str, changes: list[Change]) -> Iterator[str | Change]:
-    """The text in order, cut at its changed tokens; those that share characters stand together."""
-    for run in runs(text, changes):
-        own = [word for word in run.words if isinstance(word, Change)]
+def _pieces(text: str, part: int, changes: list[Change]) -> Iterator[str | Change]:
+    """A text of the input in order, its changed tokens in their places."""
+    words = [
+        Word(change.was, 0.0, change.segment.span, part)
+        for change in changes
+        if change.segment.span is not None and change.segment.part == part
+    ]
+    for run in runs(text, words):
+        spans = {word.span for word in run.words}
+        own = [c for c in changes if c.segment.part == part and c.segment.span in spans]
         if own:
             yield from own
         else:
@@ -99,14 +102,14 @@ def _marked(change: Change) -> Markup:
     A direction of its own keeps it from turning the line that it stands in.
     """
     lines = [
-        f"was {_apart(change.text)}",
-        *(f"{_apart(t)}  {number(s)}" for t, s in change.candidates),
+        f"was {_isolated(change.was)}",
+        *(f"{_isolated(t)}  {number(s)}" for t, s in change.candidates),
     ]
     title = "\n".join(lines)
     return element("mark", name_of(change.now), class_="heat changed", dir="auto", title=title)
 
 
-def _apart(token: str) -> str:
+def _isolated(token: str) -> str:
     return f"{_APART[0]}{name_of(token)}{_APART[1]}"
 
 

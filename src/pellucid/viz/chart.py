@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from pellucid.viz.wording import number, short
 
 _WIDTH, _HEIGHT = 360, 200
 _LEFT, _TOP, _BOTTOM = 42, 14, 24
+_NAMED, _PLAIN = 86, 12  # right of the area, with and without names
 _LABEL = 12  # characters of a name at the end of its line
 _LINE = 12.5  # from one name to the next
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -51,6 +53,24 @@ class Axis:
         )
 
 
+@dataclass(frozen=True)
+class Area:
+    """Where a chart is drawn, in units of the picture."""
+
+    x: Axis
+    y: Axis
+    width: float
+    height: float
+
+    def across(self, value: float) -> float:
+        """Where an iteration lies."""
+        return _LEFT + self.width * self.x.place(value)
+
+    def down(self, value: float) -> float:
+        """Where a number of a curve lies."""
+        return _TOP + self.height * (1 - self.y.place(value))
+
+
 def chart(
     caption: str,
     curves: Sequence[Curve],
@@ -66,35 +86,23 @@ def chart(
     drawn = [thinned(curve) for curve in curves]
     y = _vertical(drawn, log, top)
     if y is None:
-        empty = element("p", "Zero at every step.", class_="muted")
-        return element("figure", element("figcaption", caption), empty, class_="chart")
-    named = any(curve.label for curve in curves)
-    right = 86 if named else 12
-    width, height = _WIDTH - _LEFT - right, _HEIGHT - _TOP - _BOTTOM
+        nothing = element("p", "Zero at every step.", class_="muted")
+        return element("figure", element("figcaption", caption), nothing, class_="chart")
     x = Axis.linear(0.0, float(max(steps, 1)))
-
-    def across(value: float) -> float:
-        return _LEFT + width * x.place(value)
-
-    def down(value: float) -> float:
-        return _TOP + height * (1 - y.place(value))
-
-    body = join(
-        element("rect", x=_LEFT, y=_TOP, width=width, height=height, class_="area"),
-        _grid(x, y, across, down, width),
-        *(_line(curve, i, across, down, log) for i, curve in enumerate(drawn)),
-        *(_dots(curve, i, across, down) for i, curve in enumerate(dots)),
-        *(_cross(across(value)) for value in crosses),
-        _names(drawn, across, down) if named else Markup(),
-        element("line", x1=_LEFT, x2=_LEFT, y1=_TOP, y2=_TOP + height, class_="marker"),
-    )
+    right = _NAMED if any(curve.label for curve in curves) else _PLAIN
+    area = Area(x, y, _WIDTH - _LEFT - right, _HEIGHT - _TOP - _BOTTOM)
     svg = element(
         "svg",
-        body,
+        _grid(area),
+        *(_line(area, curve, i, log) for i, curve in enumerate(drawn)),
+        *(_dots(area, curve, i) for i, curve in enumerate(dots)),
+        *(_cross(area.across(value)) for value in crosses),
+        _names(area, drawn),
+        element("line", x1=_LEFT, x2=_LEFT, y1=_TOP, y2=_TOP + area.height, class_="marker"),
         viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
         role="img",
         aria_label=_description(caption, curves),
-        style=f"--plot:{width}px",
+        style=f"--plot:{area.width}px",
     )
     words = element("p", legend, class_="muted") if legend else Markup()
     return element("figure", element("figcaption", caption), svg, words, class_="chart")
@@ -117,40 +125,41 @@ def _vertical(curves: Sequence[Curve], log: bool, top: float | None) -> Axis | N
     return Axis.linear(0.0, top)
 
 
-def _grid(x: Axis, y: Axis, across: Place, down: Place, width: float) -> Markup:
-    foot = _HEIGHT - _BOTTOM
+def _grid(area: Area) -> Markup:
+    """The ground that is pressed on, the lines of the numbers, and the iterations below."""
+    left, right, foot = _LEFT, _LEFT + area.width, _TOP + area.height
     rows = [
         join(
-            element("line", x1=_LEFT, x2=_LEFT + width, y1=_at(down(value)), y2=_at(down(value))),
-            element("text", text, x=_LEFT - 5, y=_at(down(value) + 3.5), text_anchor="end"),
+            element("line", x1=left, x2=right, y1=_at(area.down(value)), y2=_at(area.down(value))),
+            element("text", text, x=left - 5, y=_at(area.down(value) + 3.5), text_anchor="end"),
         )
-        for value, text in y.ticks
+        for value, text in area.y.ticks
     ]
     columns = [
-        element("text", text, x=_at(across(value)), y=foot + 14, text_anchor="middle")
-        for value, text in x.ticks
+        element("text", text, x=_at(area.across(value)), y=foot + 14, text_anchor="middle")
+        for value, text in area.x.ticks
         if value == int(value)
     ]
-    return element("g", *rows, *columns, class_="grid")
+    ground = element("rect", x=left, y=_TOP, width=area.width, height=area.height, class_="area")
+    return element("g", ground, *rows, *columns, class_="grid")
 
 
-def _line(curve: Curve, index: int, across: Place, down: Place, log: bool) -> Markup:
+def _line(area: Area, curve: Curve, index: int, log: bool) -> Markup:
     """The line, broken where a number has no place on the axis."""
     pieces: list[list[str]] = [[]]
     for x, y in zip(curve.x.tolist(), curve.y.tolist(), strict=True):
         if math.isfinite(y) and (y > 0 or not log):
-            pieces[-1].append(f"{_at(across(x))},{_at(down(y))}")
+            pieces[-1].append(f"{_at(area.across(x))},{_at(area.down(y))}")
         elif pieces[-1]:
             pieces.append([])
-    path = "".join(
-        f"M{' '.join(piece if len(piece) > 1 else 2 * piece)}" for piece in pieces if piece
-    )
+    drawn = [piece if len(piece) > 1 else 2 * piece for piece in pieces if piece]
+    path = "".join(f"M{' '.join(piece)}" for piece in drawn)
     return element("path", d=path, class_=f"line line-{index}")
 
 
-def _dots(curve: Curve, index: int, across: Place, down: Place) -> Markup:
+def _dots(area: Area, curve: Curve, index: int) -> Markup:
     marks = [
-        element("circle", cx=_at(across(x)), cy=_at(down(y)), r=2.4)
+        element("circle", cx=_at(area.across(x)), cy=_at(area.down(y)), r=2.4)
         for x, y in zip(curve.x.tolist(), curve.y.tolist(), strict=True)
         if math.isfinite(y)
     ]
@@ -158,35 +167,39 @@ def _dots(curve: Curve, index: int, across: Place, down: Place) -> Markup:
 
 
 def _cross(x: float) -> Markup:
-    y = _TOP - 7
-    path = f"M{_at(x - 3)},{y - 3}l6,6m0,-6l-6,6"
-    return element("path", d=path, class_="cross")
+    """Above the area, where no curve is."""
+    return element("path", d=f"M{_at(x - 3)},{_TOP - 10}l6,6m0,-6l-6,6", class_="cross")
 
 
-def _names(curves: Sequence[Curve], across: Place, down: Place) -> Markup:
-    """Every line's name beside its end, moved apart where they would lie on each other."""
-    ends = sorted((down(float(curve.y[-1])), i) for i, curve in enumerate(curves))
-    placed: list[float] = []
-    for y, _ in ends:
-        placed.append(max(y, placed[-1] + _LINE) if placed else y)
-    over = max(0.0, placed[-1] - (_HEIGHT - _BOTTOM))
-    for i in range(len(placed) - 1, -1, -1):
-        limit = placed[i + 1] - _LINE if i + 1 < len(placed) else placed[i] - over
-        placed[i] = min(placed[i], limit)
-    edge = max(across(float(curve.x[-1])) for curve in curves)
+def _names(area: Area, curves: Sequence[Curve]) -> Markup:
+    """Every line's name beside its end."""
+    named = [(i, curve) for i, curve in enumerate(curves) if curve.label]
+    places = apart([area.down(float(curve.y[-1])) for _, curve in named], _LINE, _HEIGHT - _BOTTOM)
     return join(
         *(
             element(
                 "text",
-                element("title", curves[i].label),
-                short(curves[i].label, _LABEL),
-                x=_at(edge + 7),
+                element("title", curve.label),
+                short(curve.label, _LABEL),
+                x=_at(area.across(float(curve.x[-1])) + 7),
                 y=_at(y + 3.5),
                 class_=f"name line-{i}",
             )
-            for y, (_, i) in zip(placed, ends, strict=True)
+            for (i, curve), y in zip(named, places, strict=True)
         )
     )
+
+
+def apart(places: Sequence[float], gap: float, most: float) -> list[float]:
+    """The places, in their order, moved so that they keep a gap and none lies beyond the last."""
+    order = sorted(range(len(places)), key=lambda i: places[i])
+    moved = list(places)
+    for before, after in pairwise(order):
+        moved[after] = max(moved[after], moved[before] + gap)
+    for i in reversed(order):
+        moved[i] = min(moved[i], most)
+        most = moved[i] - gap
+    return moved
 
 
 def _description(caption: str, curves: Sequence[Curve]) -> str:

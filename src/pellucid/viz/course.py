@@ -9,8 +9,6 @@ from pellucid._trajectory import Trajectory
 from pellucid.viz.walk import Walk
 from pellucid.viz.wording import name_of, number, percent
 
-_DEFAULTS = (None, "", False)
-
 
 @dataclass(frozen=True)
 class Said:
@@ -40,20 +38,16 @@ def extent(trajectory: Trajectory) -> str:
 
 def settings(trajectory: Trajectory) -> list[str]:
     """What decided the walk, as it is typed."""
-    return [
-        f"{name}={value!r}"
-        for name, value in trajectory.settings.items()
-        if not any(value is default for default in _DEFAULTS)
-    ]
+    return [f"{name}={value!r}" for name, value in trajectory.settings.items() if value is not None]
 
 
 def result(trajectory: Trajectory) -> str:
     """Whether the class was kept, and where it was lost."""
     predicted = trajectory.predicted
     first, last = predicted[0], predicted[-1]
-    count = len(predicted)
     if trajectory.kept_class:
-        return f"The prediction is {name_of(first)} at all {count} saved points."
+        where = f" at all {len(predicted)} saved points" if len(predicted) > 1 else ""
+        return f"The prediction is {name_of(first)}{where}."
     place = next(i for i, label in enumerate(predicted) if label != first)
     where = f"by iteration {int(trajectory.iterations[place])}"
     to = f"The prediction changes from {name_of(first)} to {name_of(predicted[place])} {where}"

@@ -201,7 +201,9 @@
       timer = setInterval(next, wait);
       name();
     });
-    for (const chart of walk.querySelectorAll(".chart svg")) listenToChart(chart, slider, iterations, steps);
+    for (const chart of walk.querySelectorAll(".chart svg")) {
+      listenToChart(chart, slider, iterations, steps);
+    }
     stop();
     show();
   }

@@ -36,9 +36,9 @@ def print_walk(walk: Walk, console: Console | None = None) -> None:
     """Print it; everything is said in words and numbers, colours add nothing."""
     console = console or Console(highlight=False)
     trajectory = walk.trajectory
-    heading = f"{title(trajectory)} of {trajectory.provenance.model}\n{extent(trajectory)}"
-    console.print(Line(visible(heading.split("\n")[0]), style="bold"))
-    console.print(Line(visible(heading.split("\n")[1])))
+    heading = f"{title(trajectory)} of {trajectory.provenance.model}"
+    console.print(Line(visible(heading), style="bold"))
+    console.print(Line(visible(extent(trajectory))))
     console.print(Line(visible(f"{trajectory.outcome} {result(trajectory)}")))
     console.print(_points(walk))
     console.print(_sparks(trajectory))
@@ -106,7 +106,7 @@ def _inputs(walk: Walk) -> list[str]:
     lines = [changes(decoded, last, trajectory.kind)]
     words = changed_tokens(trajectory, decoded, last)
     if words:
-        replaced = [f"{name_of(word.text)} → {name_of(word.now)}" for word in words[:_WORDS]]
+        replaced = [f"{name_of(word.was)} → {name_of(word.now)}" for word in words[:_WORDS]]
         more = [f"and {len(words) - _WORDS} more"] if len(words) > _WORDS else []
         lines.append(", ".join([*replaced, *more]))
     if decoded.texts:

@@ -83,7 +83,7 @@ def _controls(walk: Walk) -> Markup:
         "div",
         element("button", "Play", type="button", class_="play"),
         slider,
-        element("output", class_="iteration number"),
+        element("output", class_="iteration number", aria_live="off"),  # the slider says it
         class_="controls needs-script",
     )
 
