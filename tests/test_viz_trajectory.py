@@ -458,7 +458,8 @@ def test_page_says_what_walk_it_is_and_where_the_numbers_come_from(goal, said):
         said, "40 steps in the space 'embedding'; 5 of 7 tokens moved", "All steps were taken.",
         "The prediction changes from negative to positive by iteration 30.", "output='logits'",
         "scale=2.0", "correct=False", "truncated: 4 of 9", "nothing was clamped",
-        "using='nearest'", "owner/model", "3e4f" * 16, "12 forward, 3 backward", "1 trajectory of 1 input", "90.0%",
+        "using='nearest'", "owner/model", "3e4f" * 16, "12 forward, 3 backward",
+        "1 trajectory of 1 input", "90.0%",
     ):  # fmt: skip
         assert expected in text
     assert "toward=" not in text
