@@ -218,7 +218,7 @@ def test_numbers_of_every_point_are_those_of_the_walk():
         assert ("✓ agrees" in readout) == bool(decoded.agrees[at])
         assert ("✗ predicted otherwise" in readout) != bool(decoded.agrees[at])
         assert f"{min(at, 5)} of 5 moved tokens differ" in readout
-        assert f"; nearest distance: {at + 0.125:.4g} " in readout
+        assert f"; decoding: nearest distance {at + 0.125:.4g} " in readout
 
 
 def test_extreme_pixels_do_not_take_all_colour():

@@ -90,10 +90,12 @@ def changes(decoded: Decoded, point: int, kind: str) -> str:
         row = decoded.changed[point]
         unit = "tokens" if kind == "text" else "patches"
         found.append(f"{int(row.sum())} of {len(row)} moved {unit} differ from the original")
-    found += [
-        f"{name.replace('_', ' ')}: {number(float(values[point]))}"
+    quality = [
+        f"{name.replace('_', ' ')} {number(float(values[point]))}"
         for name, values in decoded.quality.items()
     ]
+    if quality:
+        found.append(f"decoding: {', '.join(quality)}")
     return "; ".join(found)
 
 
