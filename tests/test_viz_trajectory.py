@@ -393,6 +393,17 @@ def test_decoded_predictions_are_dots_and_disagreement_is_flagged():
     )
 
 
+def test_small_probabilities_fill_their_chart():
+    trajectory, decoded = text_walk()
+    small = replace(trajectory, probabilities=trajectory.probabilities * 0.01)
+    decoded = replace(decoded, probabilities=decoded.probabilities * 0.02)
+    chart = charts(page((small, decoded)))[0]
+    _, (bottom, top) = scales(chart)
+    heights = [float(v) for v in re.findall(r'cy="([\d.]+)"', chart)]
+    assert min(heights) == pytest.approx(top, abs=0.1)  # of the largest, 0.018
+    assert float(line(chart)[0, 1]) == pytest.approx((top + bottom) / 2, abs=0.1)
+
+
 def test_names_stand_apart_at_the_ends_of_their_lines():
     trajectory = walk_of(text_item("a b"), probabilities=torch.full((5, 3), 1 / 3).double())
     chart = charts(page(trajectory))[0]
@@ -483,11 +494,11 @@ def test_predictions_that_are_not_among_the_kept_classes():
     trajectory, decoded = text_walk(predicted=("negative", *4 * ["rare"]))
     assert str(point_said(trajectory, 0)) == "negative, 90.0%"
     assert str(point_said(trajectory, 1)) == "rare"
-    alone = replace(decoded, probabilities=trajectory.probabilities)
-    assert str(decoded_said(trajectory, alone, 2)) == "rare"  # agrees
-    assert str(decoded_said(trajectory, alone, 1)) == "negative, 72.5%"
-    kept = replace(trajectory, predicted=5 * ("negative",))
-    assert str(decoded_said(kept, alone, 1)) == "another class"
+    assert str(decoded_said(trajectory, decoded, 2)) == "rare"  # agrees
+    assert str(decoded_said(trajectory, decoded, 1)) == "another class"
+    named = replace(decoded, predicted=("neutral", "other", *3 * ["rare"]))
+    assert str(decoded_said(trajectory, named, 0)) == "neutral, 90.0%"
+    assert str(decoded_said(trajectory, named, 1)) == "other"
 
 
 def test_points_are_decoded_where_the_model_is_at_hand(monkeypatch):

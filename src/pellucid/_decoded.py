@@ -33,6 +33,8 @@ class Decoded:
     changed: Tensor | None = None  # s m, bool: the token or patch differs from the start's
     quality: Mapping[str, Tensor] = field(default_factory=dict)  # s: how well it went
     notes: tuple[str, ...] = ()
+    predicted: tuple[str, ...] = ()  # s: the likeliest class of every decoded input
+    expected: tuple[str, ...] = ()  # s: the likeliest class of every point
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def chart(
 ) -> Markup:
     """The curves over the iterations; `dots` belong to the curves in order, `crosses` to none."""
     drawn = [thinned(curve) for curve in curves]
-    y = _vertical(drawn, log, top)
+    y = _vertical([*drawn, *dots], log, top)
     if y is None:
         nothing = element("p", "Zero at every step.", class_="muted")
         return element("figure", element("figcaption", caption), nothing, class_="chart")
@@ -112,17 +112,19 @@ def chart(
 
 
 def _vertical(curves: Sequence[Curve], log: bool, top: float | None) -> Axis | None:
-    """The axis that holds all the numbers; none where a logarithm has nothing to show."""
+    """The axis that holds all the numbers, up to `top` at least where most of it would be filled.
+
+    There is none where nothing is above zero.
+    """
     values = np.concatenate([curve.y for curve in curves])
     values = values[np.isfinite(values)]
     if log:
         values = values[values > 0]
         return Axis.log(float(values.min()), float(values.max())) if values.size else None
-    if top is None:
-        top = float(values.max(initial=0.0))
-        if top <= 0:
-            return None
-    return Axis.linear(0.0, top)
+    most = float(values.max(initial=0.0))
+    if most <= 0:
+        return None
+    return Axis.linear(0.0, top if top is not None and most > top / 2 else most)
 
 
 def _grid(area: Area) -> Markup:

@@ -65,16 +65,15 @@ def point_said(trajectory: Trajectory, point: int) -> Said:
 def decoded_said(trajectory: Trajectory, decoded: Decoded, point: int) -> Said:
     """What it predicts of the input that the point decodes to.
 
-    Only some classes are kept; where none of them can be the likeliest, that is what is said.
+    Of many classes only some are kept, so the likeliest of those need not be the likeliest of all.
     """
-    label = trajectory.predicted[point]
-    row = decoded.probabilities[point]
-    if not bool(decoded.agrees[point]):
-        best = decoded.labels[int(row.argmax())]
-        label = best if best != label else "another class"
+    if decoded.predicted:
+        label = decoded.predicted[point]
+    else:
+        label = trajectory.predicted[point] if decoded.agrees[point] else "another class"
     if label not in decoded.labels:
         return Said(label, None)
-    return Said(label, float(row[decoded.labels.index(label)]))
+    return Said(label, float(decoded.probabilities[point, decoded.labels.index(label)]))
 
 
 def agreement(decoded: Decoded) -> str:
