@@ -412,6 +412,12 @@ def test_names_stand_apart_at_the_ends_of_their_lines():
     assert min(np.diff(sorted(map(float, names)))) >= 12
 
 
+def test_a_number_by_itself_is_a_dot():
+    trajectory, _ = text_walk(saved=2, every=1)
+    drift = charts(page(trajectory))[1]
+    assert re.search(r'<circle cx="348" cy="[\d.]+" r="1.5" class="line line-0">', drift)
+
+
 def test_places_are_moved_apart_and_no_further():
     assert apart([1.0, 40.0, 20.0], 10, 100) == [1.0, 40.0, 20.0]
     assert apart([50.0, 50.0, 50.0], 10, 100) == [50.0, 60.0, 70.0]
@@ -496,6 +502,9 @@ def test_predictions_that_are_not_among_the_kept_classes():
     assert str(point_said(trajectory, 1)) == "rare"
     assert str(decoded_said(trajectory, decoded, 2)) == "rare"  # agrees
     assert str(decoded_said(trajectory, decoded, 1)) == "another class"
+    said = "Probabilities are kept for 3 classes; at 4 of 5 saved points the prediction is another"
+    assert said in Reader(page((trajectory, decoded))).text
+    assert "Probabilities are kept" not in page(text_walk())
     named = replace(decoded, predicted=("neutral", "other", *3 * ["rare"]))
     assert str(decoded_said(trajectory, named, 0)) == "neutral, 90.0%"
     assert str(decoded_said(trajectory, named, 1)) == "other"

@@ -154,9 +154,12 @@ def _line(area: Area, curve: Curve, index: int, log: bool) -> Markup:
             pieces[-1].append(f"{_at(area.across(x))},{_at(area.down(y))}")
         elif pieces[-1]:
             pieces.append([])
-    drawn = [piece if len(piece) > 1 else 2 * piece for piece in pieces if piece]
-    path = "".join(f"M{' '.join(piece)}" for piece in drawn)
-    return element("path", d=path, class_=f"line line-{index}")
+    path = "".join(f"M{' '.join(piece)}" for piece in pieces if len(piece) > 1)
+    alone = [piece[0].split(",") for piece in pieces if len(piece) == 1]
+    return join(
+        element("path", d=path, class_=f"line line-{index}"),
+        *(element("circle", cx=x, cy=y, r=1.5, class_=f"line line-{index}") for x, y in alone),
+    )
 
 
 def _dots(area: Area, curve: Curve, index: int) -> Markup:

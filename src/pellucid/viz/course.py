@@ -107,6 +107,12 @@ def remarks(walk: Walk) -> list[str]:
             f"{len(walk.shown)} of {len(trajectory.iterations)} saved points can be stepped "
             "through; the curves are of all."
         )
+    other = sum(label not in trajectory.labels for label in trajectory.predicted)
+    if other:
+        found.append(
+            f"Probabilities are kept for {len(trajectory.labels)} classes; at {other} of "
+            f"{len(trajectory.predicted)} saved points the prediction is another one."
+        )
     if decoded is not None:
         found += [f"Decoded with using={decoded.using!r}. {agreement(decoded)}", *decoded.notes]
     return [*found, *trajectory.notes]
