@@ -257,17 +257,17 @@ def test_text_that_reads_otherwise_is_said_and_the_same_is_not_repeated():
 
 
 def test_tokens_outside_the_text_and_pairs():
-    item = text_item("one two", "three four")
-    trajectory = walk_of(item, tokens=(0, 1, 5))
-    row = ((("[UNK]", 1.0),), (("uno", 2.0),), (("cuatro", 3.0),))
+    item = text_item("one two", "six ten")
+    trajectory = walk_of(item, tokens=(0, 1, 4))
+    row = ((("[UNK]", 1.0),), (("uno", 2.0),), (("seis", 3.0),))
     decoded = decoded_of(
         trajectory,
         candidates=(row,) * 5,
         changed=torch.ones(5, 3, dtype=torch.bool),
-        texts=("uno two three cuatro",) * 5,
+        texts=("uno two seis ten",) * 5,
     )
     current = plain(points(page((trajectory, decoded)))[4][0])
-    assert " ".join(current.split()) == "uno two three cuatro [CLS] → [UNK]"
+    assert " ".join(current.split()) == "uno two seis ten [CLS] → [UNK]"
 
 
 def test_tokens_that_share_characters_are_all_shown():
