@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +15,8 @@ from pellucid._results import Provenance
 from pellucid._types import Picture, Segment, Text
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from pellucid._decoded import Decoded, Prompt
 
 SERIES = {
@@ -31,7 +33,7 @@ SERIES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:
     """One walk from one input. Per-step series have one number a step, the start included (k+1).
 
@@ -54,7 +56,15 @@ class Trajectory:
     completed: bool  # whether it took all its steps or arrived
     provenance: Provenance
     notes: tuple[str, ...] = ()
-    model: Any = field(default=None, repr=False)  # not stored; decode() needs it
+    model: Any = None  # not stored; decode() needs it
+
+    def __repr__(self) -> str:
+        line = (
+            f"<walk with goal {self.goal!r} on {self.provenance.model}: {self.steps} steps, "
+            f"{self.predicted[0]} to {self.predicted[-1]}, drift {float(self.drift[-1]):.4g}, "
+            f"distance {float(self.displacement[-1]):.4g}>"
+        )
+        return "".join(one if one.isprintable() else "\ufffd" for one in line)  # of hostile files
 
     @property
     def kind(self) -> Literal["text", "image"]:
@@ -164,6 +174,12 @@ class Trajectory:
         if path is not None:
             write_page(html, path, overwrite=overwrite)
         return html
+
+    def plot(self, ax: Axes | None = None, *, series: str = "probabilities") -> Axes:
+        """Draw the class probabilities or one of `SERIES` with matplotlib, and return the axes."""
+        from pellucid.viz.plot_walk import plot_walk
+
+        return plot_walk(self, ax, series)
 
     def _repr_html_(self) -> str:
         from pellucid.viz import fragment

@@ -1,45 +1,53 @@
-"""The look of an explanation: one self-contained page, a notebook cell, a terminal, matplotlib."""
+"""The look of results: one self-contained page, a notebook cell, a terminal, matplotlib."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pellucid._errors import ArgumentError, explain_error
 
 if TYPE_CHECKING:
+    from pellucid._decoded import Decoded
     from pellucid._results import Explanation
+    from pellucid._trajectory import Trajectory
+    from pellucid.viz.walk import Walk
 
-    Explanations = Explanation | Iterable[Explanation]
+    Result: TypeAlias = Explanation | Trajectory | tuple[Trajectory, Decoded]
+    Results: TypeAlias = Result | Iterable[Result]
 
 __all__ = ["fragment", "page", "report", "show", "write_page"]
 
 
 def report(
-    explanations: Explanations,
+    results: Results,
     path: str | Path,
     *,
     title: str | None = None,
     overwrite: bool = False,
 ) -> Path:
-    """Write one page that shows the explanations, methods of one input side by side."""
-    return write_page(page(explanations, title=title), path, overwrite=overwrite)
+    """Write one page that shows the results, methods of one input side by side.
+
+    Results are explanations and trajectories. A trajectory is decoded where its model is at hand;
+    `(trajectory, decoded)` is one with its decoded inputs.
+    """
+    return write_page(page(results, title=title), path, overwrite=overwrite)
 
 
-def page(explanations: Explanations, *, title: str | None = None) -> str:
+def page(results: Results, *, title: str | None = None) -> str:
     """A complete HTML document that needs neither a network nor a server."""
     from pellucid.viz.html import document
 
-    return document(_listed(explanations), title)
+    return document(_listed(results), title)
 
 
-def fragment(explanations: Explanations) -> str:
+def fragment(results: Results) -> str:
     """The same content for a place inside another page, such as the output of a notebook cell."""
     from pellucid.viz.html import embedded
 
-    return embedded(_listed(explanations))
+    return embedded(_listed(results))
 
 
 def write_page(html: str, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -52,16 +60,25 @@ def write_page(html: str, path: str | Path, *, overwrite: bool = False) -> Path:
     return goal
 
 
-def show(explanation: Explanation) -> None:
+def show(result: Result) -> None:
     """Display it in a notebook; elsewhere print it, in colours where the terminal has them."""
+    from pellucid._results import Explanation
+
+    (shown,) = _listed(result)
     if _in_notebook():
         from IPython.display import HTML, display  # type: ignore[import-not-found,unused-ignore]
 
-        display(HTML(fragment([explanation])))
-    else:
+        from pellucid.viz.html import embedded
+
+        display(HTML(embedded([shown])))
+    elif isinstance(shown, Explanation):
         from pellucid.viz.terminal import print_explanation
 
-        print_explanation(explanation)
+        print_explanation(shown)
+    else:
+        from pellucid.viz.terminal_walk import print_walk
+
+        print_walk(shown)
 
 
 def _in_notebook() -> bool:
@@ -70,23 +87,42 @@ def _in_notebook() -> bool:
     return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
-def _listed(explanations: Explanations) -> list[Explanation]:
-    """One or several explanations as a list that is not empty."""
-    from pellucid._results import Explanation
-
-    if isinstance(explanations, Explanation):
-        return [explanations]
-    several: list[Any] = (
-        list(explanations) if isinstance(explanations, Iterable) else [explanations]
+def _listed(results: Results) -> list[Explanation | Walk]:
+    """One or several results as a list that is not empty."""
+    single = _shown(results)
+    if single is not None:
+        return [single]
+    several: list[Any] = list(results) if isinstance(results, Iterable) else [results]
+    found = [_shown(one) for one in several]
+    wrong = sorted(
+        {type(one).__name__ for one, it in zip(several, found, strict=True) if it is None}
     )
-    wrong = sorted({type(one).__name__ for one in several if not isinstance(one, Explanation)})
     if several and not wrong:
-        return several
+        return [one for one in found if one is not None]
     raise ArgumentError(
         explain_error(
-            "only explanations can be shown" if wrong else "there is no explanation to show",
+            "only explanations and trajectories can be shown"
+            if wrong
+            else "there is nothing to show",
             got=", ".join(wrong) or "an empty list",
-            expected="an explanation, or a list of them",
+            expected="an explanation, a trajectory, or a list of them",
             instead='pellucid.report([pellucid.explain(model, "a fine film")], "report.html")',
         )
     )
+
+
+def _shown(one: Any) -> Explanation | Walk | None:
+    """What is drawn for a result; None for anything that is not one."""
+    from pellucid._decoded import Decoded
+    from pellucid._results import Explanation
+    from pellucid._trajectory import Trajectory
+    from pellucid.viz.walk import Walk
+
+    match one:
+        case Explanation():
+            return one
+        case Trajectory():
+            return Walk.of(one)
+        case (Trajectory() as trajectory, Decoded() as decoded):
+            return Walk.of(trajectory, decoded)
+    return None

@@ -9,6 +9,7 @@ from pellucid.viz.group import Group
 from pellucid.viz.image import image_heat
 from pellucid.viz.markup import Markup, element, join
 from pellucid.viz.prediction import prediction
+from pellucid.viz.provenance import notes, provenance
 from pellucid.viz.shown import outside, scale_of
 from pellucid.viz.text import heat_span, text_heat
 from pellucid.viz.wording import (
@@ -42,8 +43,8 @@ def card(explanation: Explanation, group: Group) -> Markup:
             prediction(explanation.prediction, {explanation.label}) if own else Markup(),
             _top(explanation, scale),
             _aside(explanation, scale),
-            _notes(explanation.notes),
-            _provenance(explanation),
+            notes(explanation.notes),
+            provenance(explanation.provenance),
             class_="details",
         ),
         class_="card",
@@ -123,26 +124,3 @@ def _aside(explanation: Explanation, scale: Scale) -> Markup:
         for name, score in outside(explanation)
     ]
     return element("details", element("summary", sentence), element("ul", *chips, class_="chips"))
-
-
-def _notes(notes: tuple[str, ...]) -> Markup:
-    if not notes:
-        return Markup()
-    return element("ul", *(element("li", note, dir="auto") for note in notes), class_="notes")
-
-
-def _provenance(explanation: Explanation) -> Markup:
-    source = explanation.provenance
-    rows = {
-        "model": source.model,
-        "weights": source.weights,
-        "dtype": source.dtype,
-        "device": source.device,
-        "seed": str(source.seed),
-        "time": f"{number(source.seconds)} s",
-        "passes": f"{source.forwards} forward, {source.backwards} backward",
-        "versions": ", ".join(f"{name} {version}" for name, version in source.versions.items()),
-        "created": source.created,
-    }
-    listed = [join(element("dt", name), element("dd", value)) for name, value in rows.items()]
-    return element("details", element("summary", "Provenance"), element("dl", *listed))

@@ -1,4 +1,4 @@
-"""The page: a heading, then for each input its prediction and its methods side by side."""
+"""The page: a heading, then for each input its prediction, its methods side by side, its walks."""
 
 from __future__ import annotations
 
@@ -18,43 +18,44 @@ from pellucid.viz.image import image_controls, picture_uri, thumbnail
 from pellucid.viz.markup import Markup, element, join
 from pellucid.viz.prediction import prediction
 from pellucid.viz.text import text_controls
+from pellucid.viz.trajectory import walk_card
+from pellucid.viz.walk import Walk
 from pellucid.viz.wording import short
 
 _SCREEN = "width=device-width, initial-scale=1"
 
 
-def document(explanations: Sequence[Explanation], title: str | None) -> str:
+def document(shown: Sequence[Explanation | Walk], title: str | None) -> str:
     """A whole page; its policy lets nothing load, and no script run but our own."""
-    heading = title or _models(explanations)
+    heading = title or _models(shown)
     head = element(
         "head",
         element("meta", charset="utf-8"),
         element("meta", http_equiv="Content-Security-Policy", content=_policy()),
         element("meta", name="viewport", content=_SCREEN),
         element("meta", name="color-scheme", content="light dark"),
-        element("title", title or f"{heading}: {_inputs(explanations)}"),
+        element("title", title or f"{heading}: {_inputs(shown)}"),
         _style(),
     )
-    content = element("div", _header(explanations, heading, "page"), _main(explanations, "page"))
+    content = element("div", _header(shown, heading, "page"), _main(shown, "page"))
     body = element("body", content, _script(), **_root("page"))
     return f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
 
 
-def embedded(explanations: Sequence[Explanation]) -> str:
+def embedded(shown: Sequence[Explanation | Walk]) -> str:
     """The content with its style and script, under an id that no other one on the page has."""
     name = f"pellucid-{uuid.uuid4().hex[:12]}"
-    root = element("div", _main(explanations, name), **_root(name))
+    root = element("div", _main(shown, name), **_root(name))
     return join(_style(), root, _script())
 
 
 # ---- the parts of a page -------------------------------------------------------------------------
 
 
-def _header(explanations: Sequence[Explanation], heading: str, root: str) -> Markup:
+def _header(shown: Sequence[Explanation | Walk], heading: str, root: str) -> Markup:
     """The heading, what is on the page, and the choice between light and dark."""
-    groups = len(grouped(explanations))
-    counts = f"{_count(len(explanations), 'explanation')} of {_count(groups, 'input')}"
-    made = f"pellucid {explanations[0].provenance.versions.get('pellucid', '')}".strip()
+    counts = f"{_contents(shown)} of {_count(len(grouped(shown)), 'input')}"
+    made = f"pellucid {shown[0].provenance.versions.get('pellucid', '')}".strip()
     themes = [
         element(
             "label",
@@ -73,15 +74,14 @@ def _header(explanations: Sequence[Explanation], heading: str, root: str) -> Mar
     )
 
 
-def _main(explanations: Sequence[Explanation], root: str) -> Markup:
-    groups = grouped(explanations)
+def _main(shown: Sequence[Explanation | Walk], root: str) -> Markup:
+    groups = grouped(shown)
     return element("main", *(_input(group, f"{root}-{i}") for i, group in enumerate(groups)))
 
 
 def _input(group: Group, name: str) -> Markup:
     """One input of one model: what it is, what the model predicts, and a card for each method."""
-    item = group.first.item
-    source = group.first.provenance
+    item, source = group.item, group.provenance
     weights = element(
         "code", source.weights[:12], title=f"SHA-256 of all weights: {source.weights}"
     )
@@ -96,22 +96,29 @@ def _input(group: Group, name: str) -> Markup:
         prediction(group.prediction, group.labels),
         class_="input-head",
     )
-    controls = (
-        image_controls(group, name) if isinstance(item, Picture) else text_controls(group, name)
-    )
-    cards = element("div", *(card(one, group) for one in group.explanations), class_="cards")
+    walks = [walk_card(walk) for walk in group.walks]
     view = f"--view:url({picture_uri(item)})" if isinstance(item, Picture) else None
-    return element("section", head, controls, cards, class_="input", style=view)
+    return element("section", head, _methods(group, name), *walks, class_="input", style=view)
 
 
-def _models(explanations: Sequence[Explanation]) -> str:
-    names = list(dict.fromkeys(one.provenance.model for one in explanations))
+def _methods(group: Group, name: str) -> Markup:
+    """The explanations of an input, and what chooses how all of them are shown."""
+    if not group.explanations:
+        return Markup()
+    picture = isinstance(group.item, Picture)
+    controls = image_controls(group, name) if picture else text_controls(group, name)
+    cards = element("div", *(card(one, group) for one in group.explanations), class_="cards")
+    return join(controls, cards)
+
+
+def _models(shown: Sequence[Explanation | Walk]) -> str:
+    names = list(dict.fromkeys(one.provenance.model for one in shown))
     return names[0] if len(names) == 1 else f"{len(names)} models"
 
 
-def _inputs(explanations: Sequence[Explanation]) -> str:
-    groups = grouped(explanations)
-    return _title(groups[0].first.item) if len(groups) == 1 else _count(len(groups), "input")
+def _inputs(shown: Sequence[Explanation | Walk]) -> str:
+    groups = grouped(shown)
+    return _title(groups[0].item) if len(groups) == 1 else _count(len(groups), "input")
 
 
 def _title(item: Text | Picture) -> str:
@@ -121,8 +128,16 @@ def _title(item: Text | Picture) -> str:
     return " / ".join(f"“{short(part, 72 // len(item.parts))}”" for part in item.parts)
 
 
+def _contents(shown: Sequence[Explanation | Walk]) -> str:
+    walks = sum(isinstance(one, Walk) for one in shown)
+    kinds = {"explanation": len(shown) - walks, "trajectory": walks}
+    return " and ".join(_count(number, what) for what, number in kinds.items() if number)
+
+
 def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    if number != 1:
+        what = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{number} {what}"
 
 
 # ---- style and script ----------------------------------------------------------------------------

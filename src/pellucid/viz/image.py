@@ -96,10 +96,20 @@ def picture_uri(picture: Picture) -> str:
     return _png(picture.view[..., 0] if picture.view.shape[2] == 1 else picture.view)
 
 
-def _png(pixels: Array) -> str:
+def is_crisp(picture: Picture) -> bool:
+    """Whether it is so small that it is enlarged without smoothing."""
+    return max(picture.view.shape[:2]) <= _CRISP
+
+
+def png_uri(image: Image.Image, **options: object) -> str:
+    """An image inside a data: URI."""
     buffer = io.BytesIO()
-    Image.fromarray(np.ascontiguousarray(pixels)).save(buffer, format="PNG", optimize=True)
+    image.save(buffer, format="PNG", optimize=True, **options)
     return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+
+
+def _png(pixels: Array) -> str:
+    return png_uri(Image.fromarray(np.ascontiguousarray(pixels)))
 
 
 def _covered(picture: Picture) -> tuple[int, int, int, int]:
@@ -117,7 +127,7 @@ def _description(explanation: Explanation, grid: Array, scale: Scale) -> str:
 
 
 def _crisp(names: str, picture: Picture) -> str:
-    return f"{names} crisp" if max(picture.view.shape[:2]) <= _CRISP else names
+    return f"{names} crisp" if is_crisp(picture) else names
 
 
 def _widest(width: int, height: int) -> float:

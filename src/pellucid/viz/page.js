@@ -1,4 +1,5 @@
-// Adds to the page what needs a script: numbers on hover and focus, and the opacity of the heat.
+// Adds to the page what needs a script: numbers on hover and focus, the opacity of the heat, and
+// the slider of a walk.
 "use strict";
 (() => {
   for (const root of document.querySelectorAll(".pellucid:not([data-ready])")) {
@@ -7,6 +8,7 @@
     for (const text of root.querySelectorAll(".text")) listenToWords(text, tip);
     for (const frame of root.querySelectorAll(".frame")) listenToFrame(frame, tip);
     for (const slider of root.querySelectorAll(".opacity")) listenToSlider(slider);
+    for (const walk of root.querySelectorAll(".walk:has(.steps)")) listenToWalk(walk, tip);
   }
 
   // ---- the tooltip --------------------------------------------------------------------------
@@ -148,6 +150,73 @@
     const input = slider.closest(".input");
     slider.addEventListener("input", () => {
       input.style.setProperty("--opacity", slider.value / 100);
+    });
+  }
+
+  // ---- walks --------------------------------------------------------------------------------
+
+  // Everything of class "point" belongs to one stop of the slider; the charts' marks follow --at.
+  function listenToWalk(walk, tip) {
+    const slider = walk.querySelector(".steps");
+    const play = walk.querySelector(".play");
+    const readout = walk.querySelector(".iteration");
+    const points = walk.querySelectorAll(".point");
+    const iterations = slider.dataset.iterations.split(" ").map(Number);
+    const steps = Number(slider.dataset.steps);
+    const still = matchMedia("(prefers-reduced-motion: reduce)");
+    const wait = Math.max(60, Math.min(400, 8000 / iterations.length)); // milliseconds
+    let timer = 0;
+
+    function show() {
+      for (const point of points) point.hidden = point.dataset.at !== slider.value;
+      const iteration = iterations[slider.valueAsNumber];
+      walk.style.setProperty("--at", iteration / Math.max(steps, 1));
+      readout.textContent = `iteration ${iteration} of ${steps}`;
+      slider.setAttribute("aria-valuetext", readout.textContent);
+      tip.hide();
+    }
+
+    function stop() {
+      clearInterval(timer);
+      timer = 0;
+      name();
+    }
+
+    function name() {
+      play.textContent = still.matches ? "Next" : timer ? "Pause" : "Play";
+    }
+
+    function next() {
+      slider.valueAsNumber += 1;
+      show();
+      if (slider.value === slider.max) stop();
+    }
+
+    slider.addEventListener("input", () => { stop(); show(); });
+    still.addEventListener("change", stop);
+    play.addEventListener("click", () => {
+      if (timer) return stop();
+      if (slider.value === slider.max) { slider.value = 0; show(); } else if (still.matches) next();
+      if (still.matches) return;
+      timer = setInterval(next, wait);
+      name();
+    });
+    for (const chart of walk.querySelectorAll(".chart svg")) {
+      listenToChart(chart, slider, iterations, steps);
+    }
+    stop();
+    show();
+  }
+
+  // A press on a chart moves the slider to the nearest point.
+  function listenToChart(chart, slider, iterations, steps) {
+    const area = chart.querySelector(".area");
+    chart.addEventListener("pointerdown", (event) => {
+      const box = area.getBoundingClientRect();
+      const wanted = steps * (event.clientX - box.left) / box.width;
+      const gaps = iterations.map((iteration) => Math.abs(iteration - wanted));
+      slider.valueAsNumber = gaps.indexOf(Math.min(...gaps));
+      slider.dispatchEvent(new Event("input"));
     });
   }
 })();

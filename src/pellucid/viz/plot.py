@@ -44,7 +44,8 @@ def plot(explanation: Explanation, ax: Axes | None = None) -> Axes:
     return axes
 
 
-def _new_axes(explanation: Explanation) -> Any:
+def new_figure(size: tuple[float, float]) -> Any:
+    """A figure of this size in inches that pyplot does not know."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -53,13 +54,19 @@ def _new_axes(explanation: Explanation) -> Any:
                 "plot() needs matplotlib",
                 got="no installed matplotlib",
                 expected="the extra that draws",
-                instead='pip install "pellucid[plot]", or ex.to_html("heat.html") without it',
+                instead='pip install "pellucid[plot]", or .to_html("page.html") without it',
             )
         ) from None
+    return Figure(figsize=size, layout="constrained")
+
+
+def _new_axes(explanation: Explanation) -> Any:
     if explanation.kind == "image":
-        return Figure(figsize=(5.0, 5.0), layout="constrained").subplots()
+        return new_figure((5.0, 5.0)).subplots()
+    figure = new_figure((_INCHES, 1.6))
     text = _height(_placed(_measured(explanation), 0.95 * _INCHES * 72 / _SIZES[0]), _SIZES[0])
-    return Figure(figsize=(_INCHES, 1.6 + 1.05 * text / 72), layout="constrained").subplots()
+    figure.set_figheight(1.6 + 1.05 * text / 72)
+    return figure.subplots()
 
 
 # ---- image ---------------------------------------------------------------------------------------
