@@ -381,12 +381,13 @@ def test_a_damaged_file_is_never_another_trajectory(made, kind, tmp_path):
         assert alike(found, made[kind]), f"byte {place}"
 
 
+FIELDS = ["kind", "holds", "goal", "space", "settings", "tokens", "labels", "classes", "predicted"]
+FIELDS += ["series", "outcome", "completed", "notes", "provenance", "segments", "parts", "rows"]
+
+
 @settings(max_examples=100)
 @given(
-    key=st.sampled_from(
-        "kind holds goal space settings tokens labels classes predicted series outcome completed "
-        "notes provenance segments parts rows".split()
-    ),
+    key=st.sampled_from(FIELDS),
     value=st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
         lambda inner: (

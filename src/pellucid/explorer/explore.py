@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,10 @@ from pellucid._types import Picture, Text
 from pellucid.adapters import as_adapter
 from pellucid.adapters.text import LongText
 from pellucid.adapters.torch_model import TorchAdapter
+from pellucid.explorer.checkpoint import Checkpoint
+from pellucid.explorer.fingerprint import fingerprint
 from pellucid.explorer.plan import Plan, plan
-from pellucid.explorer.recorder import Checkpoint, Recorder
+from pellucid.explorer.recorder import Recorder
 from pellucid.explorer.settings import Settings, resolve
 from pellucid.explorer.space import find_space
 from pellucid.explorer.state import Outcome
@@ -70,9 +72,10 @@ def explore(
     Other arguments: `repeats` walks from each input, with other random directions; a point is kept
     every `save_every` steps; `seed` decides all randomness; `batch_size` inputs walk at once;
     `budget` is the most model evaluations an input may cost; `checkpoint` is a file that a killed
-    walk continues from. `rules` are the walk's own: `output`, `top_k`, `metric`, `direction`,
-    `sign`, `persistence`, `toward`, `step`, `scale`, `longest`, `solver`, `correct`, `tolerance`,
-    `zero`, `absolute` (see the page on walks).
+    walk continues from (its points lie in another one beside it; both go when all have arrived).
+    `rules` are the walk's own: `output`, `top_k`, `metric`, `direction`, `sign`, `persistence`,
+    `toward`, `step`, `scale`, `longest`, `solver`, `correct`, `tolerance`, `zero`, `absolute` (see
+    the page on walks).
     """
     adapter = as_adapter(model)
     kind, target = _goal(goal)
@@ -91,13 +94,15 @@ def explore(
     request = Request(
         adapter, kind, target, settings, steps, tokens, space, distance, repeats, save_every, seed
     )
+    parts = [walks[first : first + batch_size] for first in range(0, len(walks), batch_size)]
+    files = [Checkpoint(checkpoint, i, request.digest(part)) for i, part in enumerate(parts)]
     found: list[Trajectory] = []
     with reporting(progress, steps * len(walks), "walking", "step") as report:
-        for first in range(0, len(walks), batch_size):
-            part = walks[first : first + batch_size]
-            file = Checkpoint.at(checkpoint, first // batch_size, request.digest(part))
-            told = _Told(report, steps * first, len(part))
+        for part, file in zip(parts, files, strict=True):
+            told = _Told(report, steps * len(found), len(part))
             found += request.run(part, budget, file, told)
+    for file in files:
+        file.remove()
     single = not several and repeats == 1
     return found[0] if single else found
 
@@ -136,21 +141,20 @@ class Request:
     def _walked(self, walk: Plan, file: Checkpoint, report: _Told) -> Recorder:
         """Every step of the batch, from the start or from where a file says."""
         state, stepper = walk.state, walk.stepper
-        recorder = Recorder(walk, self.save_every)
-        k = file.resume(state, recorder)
-        if k == 0:
-            stepper.begin(state)
-            recorder.note(0, None)
+        recorder, meter = Recorder(walk, self.save_every), walk.case.meter
+        stepper.begin(state)
+        recorder.note(0, None)
+        k = file.resume(state, recorder, meter)
         while k < self.steps and len(rows := state.walking):
             k += 1
             recorder.note(k, stepper.step(state, rows))
             if self.distance is not None:
                 state.end(recorder.beyond(self.distance), Outcome.ARRIVED)
             if k % self.save_every == 0:
-                file.write(k, state, recorder)
+                file.write(k, state, recorder, meter)
             report(k)
         recorder.finish(k)
-        file.remove()
+        file.write(k, state, recorder, meter)
         report(self.steps)
         return recorder
 
@@ -189,24 +193,8 @@ class Request:
 
     def digest(self, items: Sequence[Text | Picture]) -> str:
         """What a checkpoint must agree with to be continued."""
-        parts = [
-            item.parts if isinstance(item, Text) else item.view.tobytes().hex() for item in items
-        ]
-        return repr(
-            (
-                self.adapter.weights_hash(),
-                self.kind,
-                self.target,
-                self.settings.plain(),
-                repr(self.tokens),
-                self.space,
-                self.distance,
-                self.repeats,
-                self.save_every,
-                self.seed,
-                parts,
-            )
-        )
+        rules = [getattr(self, field.name) for field in fields(self) if field.name != "adapter"]
+        return fingerprint(self.adapter.weights_hash(), rules, items)
 
 
 @dataclass(frozen=True)
