@@ -71,12 +71,13 @@ def explain(
     found: list[Explanation] = []
     for name in method:
         found += _explained(adapter, raw, name, target, seed, long, settings[name])
-    if json_ is None or str(json_) != "-":
+    quiet = json_ is not None and str(json_) == "-"  # standard output is for numbers
+    if not quiet:
         _print(found)
     if json_ is not None:
         write_json(found, json_, force)
     if out is not None:
-        typer.echo(f"report: {report(found, out, overwrite=force)}")
+        typer.echo(f"report: {report(found, out, overwrite=force)}", err=quiet)
 
 
 def _explained(
