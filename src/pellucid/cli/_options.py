@@ -23,9 +23,6 @@ Seed = Annotated[int, typer.Option("--seed", help="Decides all randomness.")]
 Json = Annotated[
     Path | None, typer.Option("--json", help="Write the numbers as JSON ('-': to standard output).")
 ]
-Long = Annotated[
-    str, typer.Option("--long", help="Texts that do not fit: refuse, truncate or windows.")
-]
 Device = Annotated[str | None, typer.Option("--device", help="Where the model runs, as 'cuda'.")]
 Trust = Annotated[
     bool, typer.Option("--trust-remote-code", help="Run code that comes with the model.")

@@ -15,7 +15,6 @@ from pellucid.cli._options import (
     Force,
     Inputs,
     Json,
-    Long,
     Model,
     Pair,
     Seed,
@@ -35,6 +34,9 @@ TargetLabel = Annotated[
 ]
 Settings = Annotated[
     list[str], typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the methods.")
+]
+Long = Annotated[
+    str, typer.Option("--long", help="Texts that do not fit: refuse, truncate or windows.")
 ]
 Out = Annotated[
     Path | None, typer.Option("--out", help="Write one HTML page with everything on it.")

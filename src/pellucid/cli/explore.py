@@ -15,7 +15,6 @@ from pellucid.cli._options import (
     Force,
     Inputs,
     Json,
-    Long,
     Model,
     Pair,
     Seed,
@@ -59,6 +58,7 @@ Mlm = Annotated[
 Kept = Annotated[
     Path | None, typer.Option("--checkpoint", help="A file that a killed walk continues from.")
 ]
+Long = Annotated[str, typer.Option("--long", help="Texts that do not fit: refuse or truncate.")]
 Out = Annotated[
     Path | None,
     typer.Option("--out", metavar="DIR|PAGE.html", help="Write a page, or it and the walks."),

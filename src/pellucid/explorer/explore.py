@@ -17,6 +17,7 @@ import torch
 from pellucid._arguments import integer, real
 from pellucid._batches import Progress, reporting
 from pellucid._case import Case, Meter
+from pellucid._errors import ArgumentError, explain_error
 from pellucid._inputs import each, gathered
 from pellucid._provenance import provenance_of
 from pellucid._target import Target
@@ -83,7 +84,8 @@ def explore(
     steps, seed = integer("steps", steps, 1, 1000), integer("seed", seed, 0)
     repeats, save_every = integer("repeats", repeats, 1), integer("save_every", save_every, 1, 10)
     batch_size = integer("batch_size", batch_size, 1, 64)
-    distance = None if distance is None else real("distance", distance, 1.0)
+    distance = None if distance is None else _positive(distance)
+    _check_long(long)
     adapter.check_state()
     adapter.weights_hash()
     find_space(adapter, space)
@@ -214,3 +216,29 @@ def _goal(goal: Any) -> tuple[str, Target]:
     if isinstance(goal, str) and goal in ("stay", "leave"):
         return goal, Target.predicted()
     return _CLASS, Target.parse(goal)
+
+
+def _positive(distance: Any) -> float:
+    found = real("distance", distance, 1.0)
+    if found <= 0:
+        raise ArgumentError(
+            explain_error(
+                "a walk is at that distance before it begins",
+                got=f"distance={distance!r}",
+                expected="a number greater than zero",
+                instead="distance=1.0",
+            )
+        )
+    return found
+
+
+def _check_long(long: Any) -> None:
+    if long not in ("refuse", "truncate"):
+        raise ArgumentError(
+            explain_error(
+                "a walk begins at one state of the whole text",
+                got=f"long={long!r}",
+                expected="'refuse' or 'truncate'",
+                instead="long='truncate'",
+            )
+        )
