@@ -271,8 +271,23 @@ def test_other_inputs_models_and_lengths_are_refused(lying):
 
 
 def test_a_fingerprint_is_of_contents_and_not_of_places():
-    def first(logits):
-        return logits[:, :1]
+    def up_to(count, again=False):
+        def function(logits):
+            return function if again else logits[:, :count]
+
+        return function
+
+    def one(logits):
+        return logits[:, 0]
+
+    def two(logits):
+        return logits[:, 1]
+
+    two.__qualname__ = one.__qualname__
+
+    class Own:
+        def __init__(self, size):
+            self.size = size
 
     image = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
     mask = np.zeros((40, 40), dtype=bool)
@@ -282,11 +297,12 @@ def test_a_fingerprint_is_of_contents_and_not_of_places():
     wider = pellucid.explorer.regions.Box(torch.zeros(2), 2 * torch.ones(2), name="data")
     values = [None, 1, True, 1.0, "1", b"1", ("a", "bc"), ("ab", "c"), [1, [2]], [[1], 2]]
     values += [image, image.T, mask, other, torch.ones(2), box, wider, {"a": 1}, {"a": 2}]
-    values += [re.compile("a"), re.compile("a", re.IGNORECASE), first, len]
+    values += [re.compile("a"), re.compile("a", re.IGNORECASE), len, sum, Own, Own(1)]
+    values += [Own(2), up_to(1), up_to(2), up_to(1, again=True), one, two]
     found = [fingerprint(value) for value in values]
     assert len(set(found)) == len(values)
-    again = [fingerprint(image.copy()), fingerprint(mask.copy())]
-    assert again == [fingerprint(image), fingerprint(mask)]
+    for value, again in ((image, image.copy()), (Own(1), Own(1)), (up_to(1), up_to(1))):
+        assert fingerprint(value) == fingerprint(again)
 
 
 def test_an_image_to_walk_towards_is_known_again(tmp_path):

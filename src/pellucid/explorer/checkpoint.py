@@ -11,8 +11,10 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save, save_file
@@ -21,8 +23,13 @@ from torch import Tensor
 from pellucid._case import Meter
 from pellucid._errors import StoreError, explain_error
 from pellucid._store import checksum, replacing
+from pellucid._types import Picture, Text
+from pellucid.explorer.fingerprint import fingerprint
 from pellucid.explorer.recorder import Recorder
 from pellucid.explorer.state import State, check_like
+
+if TYPE_CHECKING:
+    from pellucid.explorer.explore import Request
 
 _UNREADABLE = (
     *(SafetensorError, OSError, RuntimeError, MemoryError, RecursionError, OverflowError),
@@ -33,6 +40,16 @@ _SIZE = struct.Struct("<Q")  # of a part, before it
 
 class Checkpoint:
     """The checkpoint of one batch of a call, or of none; later batches have files of their own."""
+
+    @classmethod
+    def of(
+        cls, request: Request, items: Sequence[Text | Picture], path: str | Path | None, part: int
+    ) -> Checkpoint:
+        """For the walks of these inputs, which no other request continues."""
+        if path is None:
+            return cls(None, part, "")
+        given = [getattr(request, one.name) for one in fields(request) if one.name != "adapter"]
+        return cls(path, part, fingerprint(request.adapter.weights_hash(), given, items))
 
     def __init__(self, path: str | Path | None, part: int, digest: str) -> None:
         given = None if path is None else Path(path)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,6 @@ from pellucid.adapters import as_adapter
 from pellucid.adapters.text import LongText
 from pellucid.adapters.torch_model import TorchAdapter
 from pellucid.explorer.checkpoint import Checkpoint
-from pellucid.explorer.fingerprint import fingerprint
 from pellucid.explorer.plan import Plan, plan
 from pellucid.explorer.recorder import Recorder
 from pellucid.explorer.settings import Settings, resolve
@@ -97,7 +96,7 @@ def explore(
         adapter, kind, target, settings, steps, tokens, space, distance, repeats, save_every, seed
     )
     parts = [walks[first : first + batch_size] for first in range(0, len(walks), batch_size)]
-    files = [Checkpoint(checkpoint, i, request.digest(part)) for i, part in enumerate(parts)]
+    files = [Checkpoint.of(request, part, checkpoint, i) for i, part in enumerate(parts)]
     found: list[Trajectory] = []
     with reporting(progress, steps * len(walks), "walking", "step") as report:
         for part, file in zip(parts, files, strict=True):
@@ -192,11 +191,6 @@ class Request:
             notes=(*item.notes, *walk.notes),
             model=self.adapter,
         )
-
-    def digest(self, items: Sequence[Text | Picture]) -> str:
-        """What a checkpoint must agree with to be continued."""
-        rules = [getattr(self, field.name) for field in fields(self) if field.name != "adapter"]
-        return fingerprint(self.adapter.weights_hash(), rules, items)
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,7 @@ def _check_layer(name: str, last: int) -> None:
     if name not in [f"hidden:{layer}" for layer in range(last + 1)]:
         raise ArgumentError(
             explain_error(
-                "this model has no such layer to walk in",
+                "there is no such place in this model to walk in",
                 got=f"space={name!r}",
                 expected=f"'hidden:0' to 'hidden:{last}'",
                 instead=f"space='hidden:{last}'",
