@@ -110,7 +110,7 @@ WRONG = {
     "words of an image": (["explore", DIGIT, "-m", VIT, "--tokens", "dull"], "tokens=[10, 11]"),
     "a text for an image model": (["explore", "a film", "-m", VIT], "no such image file"),
     "an image for a text model": (["explore", DIGIT, "-m", BERT], "pellucid explore"),
-    "unknown decoding": ([*TEXT, "--using", "inverse"], "--using"),
+    "unknown decoding": ([*TEXT, "--using", "inverse"], "--using nearest"),
     "a language model that is missing": ([*TEXT, "--using", "mlm"], "--mlm"),
     "a language model for nothing": ([*TEXT, "--using", "nearest", "--mlm", "x"], "--mlm"),
     "a language model for images": (["explore", DIGIT, "-m", VIT, "--mlm", "x"], "--mlm"),
@@ -323,6 +323,9 @@ def test_how_to_decode_is_passed_on(run, shown):
     assert shown["options"][1]["using"] == "head"
     assert shown["options"][1]["mlm"].task == "masked"
     assert "a decoded text" in " ".join(out.split())
+    masked = ["explore", "a [MASK] film", "-m", "pellucid/reviews-mlm", "--steps", 1]
+    assert run(*masked, "--using", "mlm")[0] == 0
+    assert shown["options"][2] == {"using": "mlm"}
 
 
 def test_points_that_are_no_inputs_are_shown_without(run, shown, tmp_path):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pellucid.adapters.base import Adapter
 
 _WORDS = 32  # characters of an input
-USING = {"text": ("nearest", "mlm", "head"), "image": ("inverse",)}
+USING = {"text": ("nearest", "mlm", "head"), "image": ("inverse", "pixels")}
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,8 @@ class Decoding:
         names = USING[adapter.kind]
         if using is not None and using not in names:
             raise ArgumentError(unknown_name("way of decoding:", using, names, write="--using {}"))
-        missing = mlm is None and using in ("mlm", "head")
+        itself = adapter.task in ("masked", "causal")  # which can say what its states are
+        missing = mlm is None and using in ("mlm", "head") and not itself
         idle = mlm is not None and using not in (None, "mlm", "head")
         if missing or idle or (mlm and adapter.kind == "image"):
             raise ArgumentError(

@@ -50,7 +50,7 @@ Rules = Annotated[
     list[str], typer.Option("--set", metavar="NAME=VALUE", help="A rule of the walk.")
 ]
 Using = Annotated[
-    str | None, typer.Option("--using", help="Decode by inverse (images); nearest, mlm or head.")
+    str | None, typer.Option("--using", help="Decode by inverse (images), nearest, mlm or head.")
 ]
 Mlm = Annotated[
     str | None, typer.Option("--mlm", metavar="MODEL", help="The masked language model for it.")
