@@ -94,7 +94,7 @@ def kill(done, total):
     if done >= 0.6 * total:
         os.kill(os.getpid(), signal.SIGKILL)
 
-[walked(name) for name in SCENARIOS]  # what is imported is imported once
+walked("stay"), walked("leave, paper")  # what is imported is imported once
 for number, name in enumerate(SCENARIOS):
     child = os.fork()
     if child == 0:
