@@ -1,7 +1,7 @@
-"""Explanations on disk: one safetensors file whose header carries the rest as JSON.
+"""Results on disk: one safetensors file whose header carries the rest as JSON.
 
-Nothing in such a file can run. What is read is checked field by field before an `Explanation` is
-made of it, so a damaged or hostile file ends in a `StoreError` and not in a strange object.
+Nothing in such a file can run. What is read is checked field by field before a result is made of
+it, so a damaged or hostile file ends in a `StoreError` and not in a strange object.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ import hashlib
 import json
 import os
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from PIL import Image
@@ -20,10 +22,13 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from pellucid import _schema, _schema_trajectory
 from pellucid._errors import StoreError, explain_error
+from pellucid._json import one_of, typed
 from pellucid._results import Explanation
-from pellucid._schema import FORMAT, from_document, to_document, to_tensors
+from pellucid._trajectory import Trajectory
 
+FORMAT = 1
 _UNREADABLE = (
     *(SafetensorError, OSError, SyntaxError, RecursionError, MemoryError, OverflowError),
     *(ValueError, LookupError, TypeError, AttributeError),
@@ -33,42 +38,125 @@ _UNREADABLE = (
 
 def save(explanation: Explanation, path: Path, *, overwrite: bool) -> Path:
     """Write the file whole or not at all."""
+    return _write("explanation", explanation, path, overwrite=overwrite)
+
+
+def load(path: Path) -> Explanation:
+    """Read and check the file."""
+    found: Explanation = _read("explanation", path)
+    return found
+
+
+def save_trajectory(trajectory: Trajectory, path: Path, *, overwrite: bool) -> Path:
+    """Write the file whole or not at all."""
+    return _write("trajectory", trajectory, path, overwrite=overwrite)
+
+
+def load_trajectory(path: Path) -> Trajectory:
+    """Read and check the file."""
+    found: Trajectory = _read("trajectory", path)
+    return found
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What a file may hold: the schema's three functions, and the words for its errors."""
+
+    to_document: Callable[[Any], dict[str, Any]]
+    to_tensors: Callable[[Any], dict[str, Tensor]]
+    from_document: Callable[[Any, Mapping[str, Tensor]], Any]
+    class_name: str
+    again: str
+
+
+_KINDS = {
+    "explanation": _Kind(
+        _schema.to_document,
+        _schema.to_tensors,
+        _schema.from_document,
+        "Explanation",
+        "explain the input again, and save that",
+    ),
+    "trajectory": _Kind(
+        _schema_trajectory.to_document,
+        _schema_trajectory.to_tensors,
+        _schema_trajectory.from_document,
+        "Trajectory",
+        "walk again, and save that",
+    ),
+}
+
+
+def _write(holds: str, result: Any, path: Path, *, overwrite: bool) -> Path:
+    """What could not be read again is not written."""
+    kind = _KINDS[holds]
     with replacing(path, overwrite=overwrite) as temporary:
-        document = json.dumps(to_document(explanation) | {"format": FORMAT}, allow_nan=False)
-        tensors = to_tensors(explanation)
+        named = kind.to_document(result) | {"format": FORMAT, "holds": holds}
+        document, tensors = json.dumps(named, allow_nan=False), kind.to_tensors(result)
+        try:
+            kind.from_document(json.loads(document), tensors)
+        except (LookupError, TypeError) as error:
+            raise ValueError(f"it does not fit its own file: {error}") from None
         sealed = f"{checksum(document, tensors)}\n{document}"
         save_file(tensors, temporary, metadata={"pellucid": sealed})
     return path
 
 
-def load(path: Path) -> Explanation:
-    """Read and check the file."""
+def _read(holds: str, path: Path) -> Any:
+    kind = _KINDS[holds]
     try:
-        with safe_open(path, framework="pt") as file:
-            seal, _, document = (file.metadata() or {})["pellucid"].partition("\n")
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if seal != checksum(document, tensors):
-            raise ValueError("its contents are not those that were written")
-        return from_document(json.loads(document), tensors)
+        document, tensors = _opened(path)
+        other = one_of(
+            list(_KINDS), document.get("holds", "explanation")
+        )  # as the first files were
+        if other != holds:
+            raise _of_another_kind(path, kind, _KINDS[other])
+        return kind.from_document(document, tensors)
     except FileNotFoundError:
         raise StoreError(
             explain_error(
                 "there is no such file",
                 got=str(path),
-                expected="a file written by Explanation.save",
+                expected=f"a file written by {kind.class_name}.save",
                 instead="check the path",
             )
         ) from None
     except _UNREADABLE as error:
+        if isinstance(error, StoreError):
+            raise
         detail = f"{type(error).__name__}: {error}".splitlines()[0][:200]
         raise StoreError(
             explain_error(
-                "this file is not a saved explanation, or it is damaged",
+                f"this file is not a saved {holds}, or it is damaged",
                 got=f"{path} ({detail})",
-                expected="a file written by Explanation.save",
-                instead="explain the input again, and save that",
+                expected=f"a file written by {kind.class_name}.save",
+                instead=kind.again,
             )
         ) from None
+
+
+def _opened(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The document and the tensors, as they were written."""
+    with safe_open(path, framework="pt") as file:
+        seal, _, document = (file.metadata() or {})["pellucid"].partition("\n")
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    if seal != checksum(document, tensors):
+        raise ValueError("its contents are not those that were written")
+    found = typed(json.loads(document), dict)
+    if found["format"] != FORMAT:
+        raise ValueError(f"format {found['format']!r}, where this version reads {FORMAT}")
+    return found, tensors
+
+
+def _of_another_kind(path: Path, wanted: _Kind, found: _Kind) -> StoreError:
+    return StoreError(
+        explain_error(
+            "this file holds another kind of result",
+            got=f"{path}, written by {found.class_name}.save",
+            expected=f"a file written by {wanted.class_name}.save",
+            instead=f"pellucid.{found.class_name}.load({str(path)!r})",
+        )
+    )
 
 
 def checksum(document: str, tensors: Mapping[str, Tensor]) -> str:

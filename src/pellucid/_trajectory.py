@@ -204,6 +204,12 @@ class Trajectory:
 
         return load_trajectory(Path(path))
 
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the picture and the points, in plain JSON types."""
+        from pellucid._schema_trajectory import to_numbers
+
+        return to_numbers(self)
+
     def at(self, iteration: int) -> int:
         """The place of a step among the saved points: the last one that is not later."""
         saved = self.iterations.tolist()

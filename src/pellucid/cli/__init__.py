@@ -8,6 +8,7 @@ import typer
 
 from pellucid.cli.demo import demo
 from pellucid.cli.explain import explain
+from pellucid.cli.explore import explore
 from pellucid.cli.lists import methods, metrics, models
 
 app = typer.Typer(
@@ -17,7 +18,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (explain, methods, metrics, models, demo):
+for command in (explain, explore, methods, metrics, models, demo):
     app.command()(command)
 
 

@@ -17,9 +17,10 @@ def demo(out: Out = Path("pellucid-demo")) -> None:
     """Explain a bundled digit and a bundled review, and write one HTML page."""
     from pellucid import report
     from pellucid.cli._common import print_table
+    from pellucid.cli._files import make_folder
     from pellucid.models import sample_images, sample_texts
 
-    _make_folder(out)
+    make_folder(out, "--out pellucid-demo")
     digit = next(path for path in sample_images() if "hard" in path.stem)
     text = next(text for text in sample_texts() if "but" in text)
     found: list[Explanation] = []
@@ -35,24 +36,6 @@ def demo(out: Out = Path("pellucid-demo")) -> None:
     print_table(["input", "method", "explains", "largest scores", "deletion", "ms"], rows)
     typer.echo("deletion: of a digit, lower is better; of a text, higher is better")
     typer.echo(f"report: {path.resolve()}")
-
-
-def _make_folder(out: Path) -> None:
-    """Before any work, so that a path that is a file is refused at once."""
-    from pellucid import StoreError
-    from pellucid._errors import explain_error
-
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(
-            explain_error(
-                "the folder of the page cannot be made",
-                got=f"--out {out} ({error.strerror})",
-                expected="a folder that you may write to, new or existing",
-                instead="--out pellucid-demo",
-            )
-        ) from None
 
 
 def _explained(name: str, raw: Any, metric: str) -> list[tuple[Explanation, Any]]:

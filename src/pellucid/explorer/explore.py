@@ -17,6 +17,7 @@ import torch
 from pellucid._arguments import integer, real
 from pellucid._batches import Progress, reporting
 from pellucid._case import Case, Meter
+from pellucid._errors import ArgumentError, explain_error
 from pellucid._inputs import each, gathered
 from pellucid._provenance import provenance_of
 from pellucid._target import Target
@@ -25,8 +26,9 @@ from pellucid._types import Picture, Text
 from pellucid.adapters import as_adapter
 from pellucid.adapters.text import LongText
 from pellucid.adapters.torch_model import TorchAdapter
+from pellucid.explorer.checkpoint import Checkpoint
 from pellucid.explorer.plan import Plan, plan
-from pellucid.explorer.recorder import Checkpoint, Recorder
+from pellucid.explorer.recorder import Recorder
 from pellucid.explorer.settings import Settings, resolve
 from pellucid.explorer.space import find_space
 from pellucid.explorer.state import Outcome
@@ -71,9 +73,10 @@ def explore(
     Other arguments: `repeats` walks from each input, with other random directions; a point is kept
     every `save_every` steps; `seed` decides all randomness; `batch_size` inputs walk at once;
     `budget` is the most model evaluations an input may cost; `checkpoint` is a file that a killed
-    walk continues from. `rules` are the walk's own: `output`, `top_k`, `metric`, `direction`,
-    `sign`, `persistence`, `toward`, `step`, `scale`, `longest`, `solver`, `correct`, `tolerance`,
-    `zero`, `absolute` (see the page on walks).
+    walk continues from (its points lie in another one beside it; both go when all have arrived).
+    `rules` are the walk's own: `output`, `top_k`, `metric`, `direction`, `sign`, `persistence`,
+    `toward`, `step`, `scale`, `longest`, `solver`, `correct`, `tolerance`, `zero`, `absolute` (see
+    the page on walks).
     """
     adapter = as_adapter(model)
     kind, target = _goal(goal)
@@ -81,7 +84,8 @@ def explore(
     steps, seed = integer("steps", steps, 1, 1000), integer("seed", seed, 0)
     repeats, save_every = integer("repeats", repeats, 1), integer("save_every", save_every, 1, 10)
     batch_size = integer("batch_size", batch_size, 1, 64)
-    distance = None if distance is None else real("distance", distance, 1.0)
+    distance = None if distance is None else _positive(distance)
+    _check_long(long)
     adapter.check_state()
     adapter.weights_hash()
     find_space(adapter, space)
@@ -92,13 +96,15 @@ def explore(
     request = Request(
         adapter, kind, target, settings, steps, tokens, space, distance, repeats, save_every, seed
     )
+    parts = [walks[first : first + batch_size] for first in range(0, len(walks), batch_size)]
+    files = [Checkpoint.of(request, part, checkpoint, i) for i, part in enumerate(parts)]
     found: list[Trajectory] = []
     with reporting(progress, steps * len(walks), "walking", "step") as report:
-        for first in range(0, len(walks), batch_size):
-            part = walks[first : first + batch_size]
-            file = Checkpoint.at(checkpoint, first // batch_size, request.digest(part))
-            told = _Told(report, steps * first, len(part))
+        for part, file in zip(parts, files, strict=True):
+            told = _Told(report, steps * len(found), len(part))
             found += request.run(part, budget, file, told)
+    for file in files:
+        file.remove()
     single = not several and repeats == 1
     return found[0] if single else found
 
@@ -137,11 +143,10 @@ class Request:
     def _walked(self, walk: Plan, file: Checkpoint, report: _Told) -> Recorder:
         """Every step of the batch, from the start or from where a file says."""
         state, stepper = walk.state, walk.stepper
-        recorder = Recorder(walk, self.save_every)
-        k = file.resume(state, recorder)
-        if k == 0:
-            stepper.begin(state)
-            recorder.note(0, None)
+        recorder, meter = Recorder(walk, self.save_every), walk.case.meter
+        stepper.begin(state)
+        recorder.note(0, None)
+        k = file.resume(state, recorder, meter)
         while k < self.steps and len(rows := state.walking):
             k += 1
             if self.distance is not None:
@@ -151,10 +156,10 @@ class Request:
             if self.distance is not None:
                 state.end(recorder.beyond(self.distance), Outcome.ARRIVED)
             if k % self.save_every == 0:
-                file.write(k, state, recorder)
+                file.write(k, state, recorder, meter)
             report(k)
         recorder.finish(k)
-        file.remove()
+        file.write(k, state, recorder, meter)
         report(self.steps)
         return recorder
 
@@ -191,27 +196,6 @@ class Request:
             model=self.adapter,
         )
 
-    def digest(self, items: Sequence[Text | Picture]) -> str:
-        """What a checkpoint must agree with to be continued."""
-        parts = [
-            item.parts if isinstance(item, Text) else item.view.tobytes().hex() for item in items
-        ]
-        return repr(
-            (
-                self.adapter.weights_hash(),
-                self.kind,
-                self.target,
-                self.settings.plain(),
-                repr(self.tokens),
-                self.space,
-                self.distance,
-                self.repeats,
-                self.save_every,
-                self.seed,
-                parts,
-            )
-        )
-
 
 @dataclass(frozen=True)
 class _Told:
@@ -230,3 +214,29 @@ def _goal(goal: Any) -> tuple[str, Target]:
     if isinstance(goal, str) and goal in ("stay", "leave"):
         return goal, Target.predicted()
     return _CLASS, Target.parse(goal)
+
+
+def _positive(distance: Any) -> float:
+    found = real("distance", distance, 1.0)
+    if found <= 0:
+        raise ArgumentError(
+            explain_error(
+                "a walk is at that distance before it begins",
+                got=f"distance={distance!r}",
+                expected="a number greater than zero",
+                instead="distance=1.0",
+            )
+        )
+    return found
+
+
+def _check_long(long: Any) -> None:
+    if long not in ("refuse", "truncate"):
+        raise ArgumentError(
+            explain_error(
+                "a walk begins at one state of the whole text",
+                got=f"long={long!r}",
+                expected="'refuse' or 'truncate'",
+                instead="long='truncate'",
+            )
+        )

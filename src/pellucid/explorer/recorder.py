@@ -1,23 +1,18 @@
-"""What is kept of a walk while it runs, and the file from which a killed one continues."""
+"""What is kept of a walk while it runs."""
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
-from pellucid._errors import StoreError, explain_error
-from pellucid._store import replacing
 from pellucid._target import check_finite
 from pellucid._trajectory import SERIES, kl_divergence, stacked
 from pellucid.explorer.rows import put
-from pellucid.explorer.state import State, Step
+from pellucid.explorer.state import Step, check_like
 
 if TYPE_CHECKING:
     from pellucid.explorer.plan import Plan
@@ -139,89 +134,35 @@ class Recorder:
         shown = p.gather(1, self._walk.classes)
         self._saved[k] = (x.to(state_type).cpu(), shown.cpu(), p.argmax(dim=1).cpu())
 
-    def to_tensors(self) -> dict[str, Tensor]:
-        """Everything, to be written to a file."""
-        assert self._first is not None
-        assert self._last is not None
-        tensors = {f"series.{name}": stacked(found).cpu() for name, found in self._series.items()}
-        for k, saved in self._saved.items():
-            tensors |= {f"{name}.{k}": one for name, one in zip(_SAVED, saved, strict=True)}
-        tensors |= {"first.0": self._first[0].cpu(), "first.1": self._first[1].cpu()}
-        tensors |= {"last": self._last.cpu(), "lengths": self._lengths}
-        return {name: tensor.contiguous() for name, tensor in tensors.items()}
+    # ---- keeping and continuing ------------------------------------------------------------------
 
-    def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Continue from what `to_tensors` gave."""
-        device = self._walk.state.w.device
-        for name in SERIES:
-            self._series[name] = list(tensors[f"series.{name}"].T.to(device))
-        for name in tensors:
-            if name.startswith("points."):
-                k = int(name.removeprefix("points."))
-                points, probabilities, likeliest = (tensors[f"{one}.{k}"] for one in _SAVED)
-                self._saved[k] = (points, probabilities, likeliest)
-        self._first = (tensors["first.0"].to(device), tensors["first.1"].to(device))
-        self._last = tensors["last"].to(device)
-        self._lengths = tensors["lengths"]
+    @property
+    def lengths(self) -> Tensor:
+        """How many steps each input has taken."""
+        return self._lengths
 
+    def since(self, step: int) -> dict[str, Tensor]:
+        """What was noted after this step, up to the last saved point: one part of a file."""
+        last = max(self._saved)
+        noted = [torch.stack(found[step + 1 : last + 1]) for found in self._series.values()]
+        parts = dict(zip(_SAVED, self._saved[last], strict=True))
+        return parts | {"series": torch.stack(noted).cpu()}  # n k b
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """A file that is written whole after every saved point, or no file at all."""
+    def extend(self, part: Mapping[str, Tensor]) -> None:
+        """Account for what `since` gave; a ValueError where that is of another walk."""
+        noted, known = part["series"], self._series["drift"]
+        check_like(noted, torch.empty(len(SERIES), noted.shape[1], *known[0].shape).double())
+        points, probabilities, likeliest = (part[name] for name in _SAVED)
+        for found, like in zip((points, probabilities, likeliest), self._saved[0], strict=True):
+            check_like(found, like)
+        for name, values in zip(SERIES, noted.to(known[0].device), strict=True):
+            self._series[name] += list(values)
+        self._saved[len(known) - 1] = (points, probabilities, likeliest)
 
-    path: Path | None
-    digest: str
-
-    @classmethod
-    def at(cls, path: str | Path | None, part: int, digest: str) -> Checkpoint:
-        """The checkpoint of one batch of a call; later batches have files of their own."""
-        hashed = hashlib.sha256(digest.encode()).hexdigest()
-        if path is None:
-            return cls(None, hashed)
-        given = Path(path)
-        return cls(given if part == 0 else given.with_name(f"{given.name}.{part}"), hashed)
-
-    def write(self, k: int, state: State, recorder: Recorder) -> None:
-        """Everything that the next step depends on."""
-        if self.path is None:
-            return
-        tensors = {f"state.{n}": t for n, t in state.to_tensors().items()}
-        tensors |= {f"recorder.{n}": t for n, t in recorder.to_tensors().items()}
-        with replacing(self.path, overwrite=True) as temporary:
-            save_file(tensors, temporary, metadata={"step": str(k), "digest": self.digest})
-
-    def resume(self, state: State, recorder: Recorder) -> int:
-        """The step to go on from: 0 where there is no file."""
-        if self.path is None or not self.path.exists():
-            return 0
-        try:
-            with safe_open(self.path, framework="pt") as file:
-                found = file.metadata() or {}
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            k, digest = int(found["step"]), found["digest"]
-        except (SafetensorError, OSError, ValueError, KeyError) as error:
-            raise self._unusable(f"{type(error).__name__}: {error}") from None
-        if digest != self.digest:
-            raise self._unusable("it was written by a walk with other inputs, model or rules")
-        state.restore(_part(tensors, "state."))
-        recorder.restore(_part(tensors, "recorder."))
-        return k
-
-    def remove(self) -> None:
-        """A finished walk needs no checkpoint."""
-        if self.path is not None:
-            self.path.unlink(missing_ok=True)
-
-    def _unusable(self, why: str) -> StoreError:
-        return StoreError(
-            explain_error(
-                "the walk cannot be continued from this checkpoint",
-                got=f"{self.path} ({why})",
-                expected="a file written by the same call",
-                instead="another checkpoint= path, or delete that file",
-            )
-        )
-
-
-def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
+    def go_on(self, k: int, lengths: Tensor) -> None:
+        """Continue behind step k, when the state and all parts have been read."""
+        check_like(lengths, self._lengths)
+        if k != len(self._series["drift"]) - 1 or k not in self._saved:
+            raise ValueError(f"parts of {len(self._series['drift']) - 1} steps, where {k} are due")
+        self._lengths = lengths
+        self._last = self._walk.coordinates.psi(self._walk.state.y).clone()

@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid._arguments import integer
+from pellucid._arguments import real as real_number
 from pellucid._errors import ArgumentError, explain_error
 from pellucid._types import Batch, Picture, Segment, Text
 from pellucid._words import group_by_word
@@ -68,12 +70,12 @@ def _positions(given: Any, item: Text | Picture) -> list[int]:
     if isinstance(given, np.ndarray | Tensor) and len(given.shape) == 2:
         return _in_mask(np.asarray(given).astype(bool), item)
     several = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
-    if several and all(isinstance(one, str) for one in several):
-        return sorted({i for word in several for i in _of_word(word, item)})
-    numbers = [_number(one, segments) for one in several]
-    if not numbers:
+    found: set[int] = set()
+    for one in several:
+        found |= set(_of_word(one, item)) if isinstance(one, str) else {_number(one, segments)}
+    if not found:
         raise _nothing(given, item)
-    return sorted(set(numbers))
+    return sorted(found)
 
 
 def _number(one: Any, segments: Sequence[Segment]) -> int:
@@ -167,15 +169,35 @@ def _grid(item: Text | Picture, given: Any) -> tuple[int, int]:
 
 def _by_importance(given: Top | Above, batch: Batch, scores: Tensor) -> Tensor:
     out = torch.zeros_like(batch.mask)
-    for row, content, own in zip(out, batch.content, scores, strict=True):
+    count, level = _checked(given)
+    for row, content, own, item in zip(out, batch.content, scores, batch.items, strict=True):
         inner = own[content]
-        if isinstance(given, Top):
+        if level is None:
             kept = torch.zeros_like(inner, dtype=torch.bool)
-            kept[inner.topk(min(given.count, len(inner))).indices] = True
+            kept[inner.topk(min(count, len(inner))).indices] = True
         else:
-            kept = inner > inner.quantile(given.quantile)
+            kept = inner > inner.quantile(level)
+        if not kept.any():
+            raise _nothing(given, item)
         row[content] = kept
     return out
+
+
+def _checked(given: Top | Above) -> tuple[int, float | None]:
+    """How many tokens, or above which quantile."""
+    if isinstance(given, Top):
+        return integer("count", given.count, 1, 5), None
+    level = real_number("quantile", given.quantile)
+    if not 0 <= level < 1:
+        raise ArgumentError(
+            explain_error(
+                "no token is more important than that",
+                got=f"tokens={given!r}",
+                expected="a quantile of at least 0 and less than 1",
+                instead="tokens=Above(0.5)",
+            )
+        )
+    return 0, level
 
 
 def _nothing(given: Any, item: Text | Picture) -> ArgumentError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from pellucid._errors import ArgumentError, explain_error, unknown_name
@@ -39,7 +40,8 @@ class Settings:
 
     def plain(self) -> dict[str, Any]:
         """The settings as a file keeps them."""
-        return asdict(replace(self, output=_named(self.output), within=_named(self.within)))
+        given = {name: _named(getattr(self, name)) for name in ("output", "within", "toward")}
+        return asdict(replace(self, **given))
 
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -200,6 +202,8 @@ def _is_number(value: Any) -> bool:
 def _named(value: Any) -> Any:
     if value is None or isinstance(value, str | int | float):
         return value
-    return getattr(value, "name", None) or (
-        value.describe() if hasattr(value, "describe") else repr(value)
-    )
+    if isinstance(value, tuple | Path):
+        return str(value)
+    if hasattr(value, "describe"):
+        return value.describe()
+    return getattr(value, "name", None) or type(value).__name__

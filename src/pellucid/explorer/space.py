@@ -123,10 +123,24 @@ def find_space(adapter: Adapter, name: str) -> Space:
     needs = Needs.GRADIENTS | (Needs.NOTHING if at == "input" else Needs.STREAM)
     require(adapter, _Walk(name, needs, kinds), _SPACES)
     assert isinstance(adapter, TorchAdapter)
+    if at.startswith("hidden:"):
+        _check_layer(at, len(adapter.anatomy.blocks))
     if name == "pixels":
         assert isinstance(adapter, ImageModel)
         return Pixels(name, adapter)
     return Stream(name, adapter, at)
+
+
+def _check_layer(name: str, last: int) -> None:
+    if name not in [f"hidden:{layer}" for layer in range(last + 1)]:
+        raise ArgumentError(
+            explain_error(
+                "there is no such place in this model to walk in",
+                got=f"space={name!r}",
+                expected=f"'hidden:0' to 'hidden:{last}'",
+                instead=f"space='hidden:{last}'",
+            )
+        )
 
 
 _SPACES = {

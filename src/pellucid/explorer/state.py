@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from pellucid._errors import StoreError, explain_error
-
-_GENERATOR = "generator."
+_GENERATOR, _MEMORY = "generator.", "memory."
 
 
 class Outcome(enum.Enum):
@@ -54,30 +52,29 @@ class State:
     def to_tensors(self) -> dict[str, Tensor]:
         """Everything, to be written to a file."""
         own = {name: getattr(self, name) for name in _TENSORS}
-        own |= {f"memory.{name}": tensor for name, tensor in self.memory.items()}
+        own |= {f"{_MEMORY}{name}": tensor for name, tensor in self.memory.items()}
         own |= {f"{_GENERATOR}{i}": g.get_state() for i, g in enumerate(self.generators)}
         return {name: tensor.detach().cpu().contiguous() for name, tensor in own.items()}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Continue from what `to_tensors` gave."""
+        """Continue from what `to_tensors` gave; a ValueError where that is of another walk.
+
+        The memory must hold what `begin` put there; what steps add to it is like the states.
+        """
+        own = self.to_tensors()
+        for name, like in own.items():
+            check_like(tensors[name], like)
+        for name in tensors.keys() - own.keys():
+            check_like(tensors[name], own["w"])
+        outcomes = tensors["outcome"]
+        if not ((outcomes >= 0) & (outcomes <= len(Outcome))).all():
+            raise ValueError("an outcome that does not exist")
         device = self.w.device
         for name in _TENSORS:
-            found = tensors[name]
-            if found.shape != getattr(self, name).shape:
-                raise StoreError(
-                    explain_error(
-                        "the checkpoint is of another walk",
-                        got=f"{name} of shape {tuple(found.shape)}",
-                        expected=f"{tuple(getattr(self, name).shape)}",
-                        instead="another checkpoint= path, or delete that file",
-                    )
-                )
-            setattr(self, name, found.to(device))
-        self.memory = {
-            name.removeprefix("memory."): tensor.to(device)
-            for name, tensor in tensors.items()
-            if name.startswith("memory.")
-        }
+            setattr(self, name, tensors[name].to(device))
+        for name, tensor in tensors.items():
+            if name.startswith(_MEMORY):
+                self.memory[name.removeprefix(_MEMORY)] = tensor.to(device)
         for i, generator in enumerate(self.generators):
             generator.set_state(tensors[f"{_GENERATOR}{i}"])
 
@@ -122,3 +119,12 @@ def unit(v: Tensor) -> Tensor:
     """Each input's row at length one; a row of zeros stays."""
     size = norm(v)
     return scaled(v, torch.where(size > 0, 1 / size.clamp(min=1e-300), 0.0))
+
+
+def check_like(found: Tensor, like: Tensor) -> None:
+    """A ValueError unless the tensor has the shape and type of the other, and no NaN."""
+    if found.shape != like.shape or found.dtype != like.dtype or found.isnan().any():
+        raise ValueError(
+            f"{found.dtype} of shape {tuple(found.shape)}, where {like.dtype} of shape "
+            f"{tuple(like.shape)} is due"
+        )
