@@ -71,10 +71,10 @@ class State:
             raise ValueError("an outcome that does not exist")
         device = self.w.device
         for name in _TENSORS:
-            setattr(self, name, tensors[name].to(device))
+            setattr(self, name, _own(tensors[name], device))
         for name, tensor in tensors.items():
             if name.startswith(_MEMORY):
-                self.memory[name.removeprefix(_MEMORY)] = tensor.to(device)
+                self.memory[name.removeprefix(_MEMORY)] = _own(tensor, device)
         for i, generator in enumerate(self.generators):
             generator.set_state(tensors[f"{_GENERATOR}{i}"])
 
@@ -91,6 +91,11 @@ class Step:
     pseudolength: Tensor  # its length in the pullback metric
     sweeps: Tensor  # corrections that it took
     projected: Tensor  # how much the projection changed the prediction; zero without one
+
+
+def _own(tensor: Tensor, device: torch.device) -> Tensor:
+    """A copy of our own; what lies in a file has another alignment, and products of it round so."""
+    return tensor.to(device, copy=True)
 
 
 def draw(state: State, rows: Tensor, moving: Tensor) -> Tensor:
