@@ -18,7 +18,8 @@ def mean_gradient(case: Case, steps: int) -> Tensor:
     steps = integer("steps", steps, 2, 20)
     inputs = len(case.batch)
     total: Tensor | None = None
-    for fractions in torch.linspace(0, 1, steps).split(max(1, case.batch_size // inputs)):
+    way = torch.linspace(0, 1, steps, dtype=torch.float64)
+    for fractions in way.split(max(1, case.batch_size // inputs)):
         rows = torch.arange(inputs).repeat(len(fractions))
         scale = fractions.repeat_interleave(inputs)
         trace = case.record_scaled(rows, scale, Needs.ATTENTION, since=-1)
