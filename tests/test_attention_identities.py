@@ -162,7 +162,7 @@ def test_bt_weights_every_row_that_is_read_by_its_own_feedback(family):
 def test_grad_cam_of_a_text_weights_a_head_by_its_whole_map():
     case = case_of("bert")
     trace = case.record(Needs.ATTENTION, gradients=True)
-    found = METHODS["grad_cam"](case)
+    found = METHODS["grad_cam"](case).scores
     maps, gradients = trace.attention[-1], trace.gradient("attention")[-1]
     for row, length in enumerate(case.mask.sum(1).tolist()):
         own = maps[row, :, :length, :length], gradients[row, :, :length, :length]
@@ -178,7 +178,7 @@ def test_grad_cam_of_an_image_reads_the_rows_that_the_model_reads(family):
     prefix = case.adapter.anatomy.prefix
     a, g = (torch.einsum("bt,bhts->bhs", case.readout.double(), x) for x in (maps, gradients))
     expected = (g[..., prefix:].mean(-1, keepdim=True) * a).mean(1).relu()
-    torch.testing.assert_close(METHODS["grad_cam"](case), expected)
+    torch.testing.assert_close(METHODS["grad_cam"](case).scores, expected)
 
 
 # ---- transformation weights ----------------------------------------------------------------------

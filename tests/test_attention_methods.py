@@ -14,6 +14,7 @@ import torch.nn.functional as F
 
 import pellucid
 from pellucid import Target
+from pellucid.models import sample_images
 from pellucid.testing.tiny import build, sample_inputs
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-13}
@@ -136,6 +137,13 @@ def test_grad_cam(model, image, seen):
     for maps, gradient in zip(seen.A[-1], gradients, strict=True):
         total = total + gradient[0, 1:].mean() * maps[0]
     same(explained(model, image, "grad_cam"), (total / 4).relu())
+
+
+def test_grad_cam_says_when_nothing_is_left(digits):
+    found = pellucid.explain(digits, sample_images(), method="grad_cam")
+    empty = [bool((one.patches() == 0).all()) for one in found]
+    assert {True, False} == set(empty)
+    assert ["positive nowhere" in "".join(one.notes) for one in found] == empty
 
 
 @pytest.mark.parametrize("start", [0, 1])

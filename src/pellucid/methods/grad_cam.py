@@ -7,15 +7,15 @@ later papers compare with it; theirs for texts weights a head by the gradient of
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from pellucid._case import Case
 from pellucid._needs import Needs
 from pellucid._spec import method
+from pellucid._types import Attribution
 
 
 @method(needs=Needs.ATTENTION | Needs.READOUT, cite="selvaraju2017gradcam", signed=False)
-def grad_cam(case: Case) -> Tensor:
+def grad_cam(case: Case) -> Attribution:
     """The last attention, its heads weighted by their mean gradient, where that is positive.
 
     The prediction is read from a row of the map; for images a head weighs as much as the gradient
@@ -33,4 +33,10 @@ def grad_cam(case: Case) -> Tensor:
         pairs = (maps > 0) & case.mask[:, None, :, None].to(maps.device)  # that could attend
         weights = (gradient * pairs).sum(dim=(-2, -1)) / pairs.sum(dim=(-2, -1))
     found = torch.einsum("bh,bt,bhts->bs", weights, readout, maps) / maps.shape[1]
-    return found.clamp(min=0)  # equation 2
+    scores = found.clamp(min=0)  # equation 2
+    found = (scores > 0) & case.content.to(scores.device)
+    notes = [() if some else (_NOTHING,) for some in found.any(dim=1).tolist()]
+    return Attribution(scores, notes=notes)
+
+
+_NOTHING = "the weighted attention is positive nowhere in the input, so its scores are zero"

@@ -60,21 +60,22 @@ def vtranm(
     weights = _Weights(trace, case.mask, rung, reference, per_head)
     if part == "transformation":
         return weights.of_attention(chosen).mean(dim=1)
-    gradients = [found.clamp(min=0) for found in trace.gradients("attention")]
+    gradients = trace.gradients("attention")
     row = case.readout.to(attention[0])  # of C, equation 20 from the left
     if rung == "baseline":
-        return row + _read(row, gradients[chosen] * attention[chosen])  # equation 8
+        return row + _read(row, gradients[chosen], attention[chosen])  # equation 8
     for block in reversed(range(len(attention))):
         row = row * (1 + weights.of_feed_forward(block))  # equations 16 and 17
         weight = weights.of_attention(block)[:, :, None]  # b h 1 s
-        row = row + _read(row, gradients[block] * (attention[block] * weight))  # 14 and 15
+        row = row + _read(row, gradients[block], attention[block] * weight)  # 14 and 15
     if init == "lengths" and rung != "af":
         row = row * trace.at("stream", 0).norm(dim=-1)  # equation 18
     return row
 
 
-def _read(row: Tensor, heads: Tensor) -> Tensor:
-    return torch.einsum("bt,bts->bs", row, heads.mean(dim=1))
+def _read(row: Tensor, gradient: Tensor, heads: Tensor) -> Tensor:
+    """The row, passed on by the map of all heads."""
+    return torch.einsum("bt,bts->bs", row, (gradient.clamp(min=0) * heads).mean(dim=1))
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,6 @@ class _Weights:
         if self.rung == "af_l":
             return ratio
         cosine = inner / (own * length).clamp(min=1e-8)
-        real = self.mask.to(cosine.device) if cosine.dim() == 2 else self.mask[:, None]
+        real = self.mask.to(cosine.device).view(len(cosine), *[1] * (cosine.dim() - 2), -1)
         necc: Tensor = cosine.masked_fill(~real, -torch.inf).softmax(dim=-1)  # equation 12
         return ratio * necc  # equation 13
