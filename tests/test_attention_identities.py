@@ -277,6 +277,11 @@ def test_the_projection_is_the_weight_of_the_module_that_projects(family):
         torch.testing.assert_close(found.flatten(0, 1), OUT[family](block).detach())
 
 
+def test_a_projection_is_recorded_with_gradients_only():
+    with pytest.raises(ArgumentError, match="gradients=True"):
+        case_of("vit").record(Needs.PROJECTION)
+
+
 @pytest.mark.parametrize("family", ["vit", "bert", "gpt2", "modernbert"])
 def test_branches_read_what_their_norms_return(family):
     trace = case_of(family).record(Needs.BRANCHES)

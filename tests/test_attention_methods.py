@@ -266,7 +266,7 @@ def test_tam(model, image, seen, steps):
     same(explained(model, image, "tam", first_state=True, **settings), last * weights)
     if steps == 20:
         same(explained(model, image, "tam", preset="tis"), state * weights)
-        same(explained(model, image, "tam"), last * weights)  # its first block is the last one
+        same(explained(model, image, "tam"), state * weights)  # from the last block but one
 
 
 def test_tam_without_the_path(model, image, seen):

@@ -268,6 +268,15 @@ class Case:
         it.
         """
         adapter = self._opened(what)
+        if Needs.PROJECTION in what and not gradients:
+            raise ArgumentError(
+                explain_error(
+                    "how heads enter the stream is read from gradients",
+                    got=f"record({what}, gradients=False)",
+                    expected="a recording with gradients",
+                    instead=f"case.record({what}, gradients=True)",
+                )
+            )
         self.meter.forward()
         with torch.set_grad_enabled(gradients):
             recording = adapter.record(self.batch, what, differentiable=gradients)

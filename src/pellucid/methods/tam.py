@@ -33,10 +33,9 @@ def tam(
     """
     trace = case.record(Needs.ATTENTION, gradients=not integral)
     attention = trace.each("attention")
-    first = min(start, len(attention) - 1) if start >= 0 else start
-    below = attention[position("start", first, len(attention)) : -1]
+    first = position("start", min(start, max(len(attention) - 2, 0)), len(attention))
     state = case.read(attention[-1].mean(dim=1))  # b t
-    for maps in reversed([] if first_state else below):
+    for maps in reversed([] if first_state else attention[first:-1]):
         state = state + torch.einsum("bt,bts->bs", state, maps.mean(dim=1))
     gradient = mean_gradient(case, steps) if integral else trace.gradients("attention", -1)[0]
     return state * case.read(gradient.clamp(min=0).mean(dim=1))

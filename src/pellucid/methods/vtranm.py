@@ -32,7 +32,7 @@ _SEEN = Needs.ATTENTION | Needs.VALUES | Needs.BRANCHES | Needs.PROJECTION | Nee
     cite="wu2024token",
     signed=False,
     explains="probability",
-    presets={rung: {"rung": rung} for rung in ("baseline", "af", "af_l", "full")},
+    presets={"paper": {"rung": "full", "init": "lengths", "per_head": True}},
 )
 def vtranm(
     case: Case,
