@@ -1,4 +1,4 @@
-"""Attentive class activation tokens. Qiang et al., NeurIPS 2022, sections 3.2 and 3.3."""
+"""Attentive class activation tokens. Qiang et al., NeurIPS 2022."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bidirectional attribution by tokens (BT-T). Chen et al., TMLR 2022, sections 3.2 and 3.3."""
+"""Bidirectional attribution by tokens (BT-T). Chen et al., TMLR 2022."""
 
 from __future__ import annotations
 

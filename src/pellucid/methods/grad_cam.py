@@ -13,6 +13,8 @@ from pellucid._needs import Needs
 from pellucid._spec import method
 from pellucid._types import Attribution
 
+_NOTHING = "the weighted attention is positive nowhere in the input, so its scores are zero"
+
 
 @method(needs=Needs.ATTENTION | Needs.READOUT, cite="selvaraju2017gradcam", signed=False)
 def grad_cam(case: Case) -> Attribution:
@@ -34,9 +36,6 @@ def grad_cam(case: Case) -> Attribution:
         weights = (gradient * pairs).sum(dim=(-2, -1)) / pairs.sum(dim=(-2, -1))
     found = torch.einsum("bh,bt,bhts->bs", weights, readout, maps) / maps.shape[1]
     scores = found.clamp(min=0)  # equation 2
-    found = (scores > 0) & case.content.to(scores.device)
-    notes = [() if some else (_NOTHING,) for some in found.any(dim=1).tolist()]
+    positive = (scores > 0) & case.content.to(scores.device)
+    notes = [() if some else (_NOTHING,) for some in positive.any(dim=1).tolist()]
     return Attribution(scores, notes=notes)
-
-
-_NOTHING = "the weighted attention is positive nowhere in the input, so its scores are zero"

@@ -1,4 +1,4 @@
-"""Transition attention maps. Yuan et al., 2021, section 3.
+"""Transition attention maps. Yuan et al., NeurIPS Workshops 2021.
 
 The attention of the blocks is read as the transitions of a Markov chain, followed from the output
 down; what is left of a token is weighted by the integrated gradient of the last attention map.

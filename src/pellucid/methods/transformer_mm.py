@@ -1,4 +1,4 @@
-"""Transformer-MM. Chefer, Gur and Wolf, ICCV 2021, section 3, for self-attention."""
+"""Transformer-MM. Chefer, Gur and Wolf, ICCV 2021, for self-attention."""
 
 from __future__ import annotations
 
