@@ -263,14 +263,47 @@ class Case:
     def record(self, what: Needs, *, gradients: bool = False) -> Trace:
         """One forward pass of the unchanged input, and what was seen in it.
 
-        `what` is a sum of ATTENTION, VALUES, STREAM and BRANCHES. With `gradients`, the trace can
-        differentiate the explained number with respect to all of it.
+        `what` is a sum of ATTENTION, VALUES, STREAM, BRANCHES and PROJECTION (with gradients only).
+        With `gradients`, the trace can differentiate the explained number with respect to all of
+        it.
         """
         adapter = self._opened(what)
+        if Needs.PROJECTION in what and not gradients:
+            raise ArgumentError(
+                explain_error(
+                    "how heads enter the stream is read from gradients",
+                    got=f"record({what}, gradients=False)",
+                    expected="a recording with gradients",
+                    instead=f"case.record({what}, gradients=True)",
+                )
+            )
         self.meter.forward()
         with torch.set_grad_enabled(gradients):
             recording = adapter.record(self.batch, what, differentiable=gradients)
             return Trace(self._learn(recording.output), recording, self._count_backward)
+
+    def record_scaled(self, rows: Tensor, fractions: Tensor, what: Needs, *, since: int) -> Trace:
+        """What is seen when the inputs of these rows are only a fraction of themselves (n each).
+
+        An image is scaled to the image of zeros, a text to a zero stream that enters the first
+        block. The trace can differentiate what comes after the beginning of block `since`.
+        """
+        adapter = self._opened(what | Needs.STREAM)
+        objective = self.objective.take(rows)
+        batch = self.batch.take(rows)
+        state = self.pixels if self.kind == "image" else self.input("embedding")
+        scaled = state[rows] * fractions.to(state).view(-1, *[1] * (state.dim() - 1))
+        if self.kind == "image":
+            batch, embedding = self.images.with_pixels(batch, scaled), None
+        else:
+            embedding = scaled
+        self.meter.forward(rows)
+        with torch.enable_grad():
+            recording = adapter.record(
+                batch, what, differentiable=True, since=since, embedding=embedding
+            )
+            score = self._number(objective, recording.output, batch)
+            return Trace(score, recording, self._count_backward)
 
     def read(self, flow: Tensor) -> Tensor:
         """The rows of a token-by-token matrix (b t s) that the prediction is read from (b s)."""
