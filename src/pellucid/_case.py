@@ -29,6 +29,7 @@ from pellucid.record.attention import AttentionWatch
 from pellucid.record.head import HeadWatch
 from pellucid.record.places import recorded
 from pellucid.record.trace import Trace
+from pellucid.relevance.rules import Rules
 
 
 @dataclass
@@ -167,15 +168,20 @@ class Case:
         self.meter.forward()
         return self._number(objective, adapter.output_from(self.batch, at, x), self.batch)
 
-    def gradient(self, x: Tensor, at: str = "input") -> Tensor:
-        """The gradient of each input's explained number with respect to the state `x`."""
-        adapter = self._opened(_needs_of(at))
+    def gradient(self, x: Tensor, at: str = "input", rules: Rules | None = None) -> Tensor:
+        """The gradient of each input's explained number with respect to the state `x`.
+
+        With `rules` of relevance, it is what they send back to the state in its place.
+        """
+        adapter = self._opened(_needs_of(at) | _rules_in(rules))
         unchanged = x is self._states.get(at)
         with torch.enable_grad():
             leaf = x.detach().requires_grad_()
             if unchanged:
                 self.meter.forward()
-                score = self._learn(adapter.output_from(self.batch, at, leaf))
+                with adapter.following(rules):
+                    output = adapter.output_from(self.batch, at, leaf)
+                score = self._learn(output)
             else:
                 score = self.score_from(leaf, at)
             if not score.requires_grad:
@@ -260,16 +266,20 @@ class Case:
 
     # ---- inside the model --------------------------------------------------------------------
 
-    def record(self, what: Needs, *, gradients: bool = False) -> Trace:
+    def record(
+        self, what: Needs, *, gradients: bool = False, rules: Rules | None = None
+    ) -> Trace:
         """One forward pass of the unchanged input, and what was seen in it.
 
         `what` is a sum of ATTENTION, VALUES, STREAM and BRANCHES. With `gradients`, the trace can
-        differentiate the explained number with respect to all of it.
+        differentiate the explained number with respect to all of it, by `rules` of relevance where
+        they are given.
         """
-        adapter = self._opened(what)
+        adapter = self._opened(what | _rules_in(rules))
         self.meter.forward()
         with torch.set_grad_enabled(gradients):
-            recording = adapter.record(self.batch, what, differentiable=gradients)
+            with adapter.following(rules):
+                recording = adapter.record(self.batch, what, differentiable=gradients)
             return Trace(self._learn(recording.output), recording, self._count_backward)
 
     def read(self, flow: Tensor) -> Tensor:
@@ -394,6 +404,11 @@ class Case:
 def _needs_of(at: str) -> Needs:
     """What varying the state at a place asks of a model."""
     return Needs.GRADIENTS if at == "input" else Needs.STREAM
+
+
+def _rules_in(rules: Rules | None) -> Needs:
+    """What following rules of relevance asks of a model."""
+    return Needs.NOTHING if rules is None else Needs.RULES
 
 
 def _digest(seed: int, purpose: str, item: Text | Picture) -> int:

@@ -15,7 +15,13 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from pellucid._errors import ArgumentError, ModelError, NumericalError, explain_error
+from pellucid._errors import (
+    ArgumentError,
+    ModelError,
+    NumericalError,
+    UnsupportedCombination,
+    explain_error,
+)
 from pellucid._needs import Needs
 from pellucid._types import Batch
 from pellucid.adapters.anatomy import Anatomy, examine
@@ -25,6 +31,10 @@ from pellucid.record.attention import Attention, AttentionWatch
 from pellucid.record.places import Place, edited, recorded, replaced
 from pellucid.record.reading import only_read
 from pellucid.record.trace import Recorded, Recording
+from pellucid.relevance.activations import find_activations
+from pellucid.relevance.gradient import GradientRules
+from pellucid.relevance.rules import Rules
+from pellucid.relevance.watch import following
 
 Call = Callable[[nn.Module, Mapping[str, Tensor]], Any]
 
@@ -139,6 +149,7 @@ class TorchAdapter(Adapter):
                 prefix=self._hints.prefix,
             )
             found.grant(Needs.TOKEN_DROP, self._drop_problem(found))
+            found.grant(Needs.RULES, self._rules_problem(found))
             found.reads_alone = self._reads_alone(found)
         if self.task == "other" and Needs.STREAM in found.offers:
             found.grant(Needs.READOUT, None)  # the user's function decides what is read
@@ -236,6 +247,29 @@ class TorchAdapter(Adapter):
                 layers[name] = [b - a for a, b in zip(before, after, strict=True)]
                 carriers[name] = after  # a sum passes its gradient on to its terms
         return Recording(output, layers, carriers)
+
+    def following(self, rules: Rules | None) -> AbstractContextManager[object]:
+        """Inside the block, derivatives of the model follow these rules; None leaves them alone."""
+        if rules is None:
+            return nullcontext()
+        return following(rules, self.anatomy.activations)
+
+    def _rules_problem(self, anatomy: Anatomy) -> str | None:
+        """Which operation on the probe no rule is known for, or None."""
+        if Needs.GRADIENTS not in anatomy.offers:
+            return anatomy.missing[Needs.GRADIENTS]
+        probe = self._probe()
+        with torch.no_grad():
+            anatomy.activations = find_activations(self.module, lambda: self.output(probe))
+        with torch.inference_mode(False), torch.enable_grad():
+            leaf = self.value_at(probe, "input").clone().requires_grad_()
+            with following(GradientRules(), anatomy.activations) as watch:
+                logits = logits_of(self.output_from(probe, "input", leaf))
+            try:
+                torch.autograd.grad(logits.sum(), leaf)
+            except UnsupportedCombination:
+                return f"no rule is known for {watch.stopped_at}"
+        return None
 
     def read_positions(self, batch: Batch) -> Tensor | None:
         """The few tokens that the prediction is read from (b k); None where it is not so."""

@@ -1,0 +1,180 @@
+"""Rules that send back relevance itself: the alpha-beta family.
+
+Montavon et al. 2017 (deep Taylor decomposition) and Binder et al. 2016, as Chefer et al., CVPR
+2021, carry them over to Transformers. Each backward below takes the relevance of the outputs and
+returns that of the inputs, so what autograd adds up at a fork is relevance.
+
+    linear layer          alpha-beta: what pulls up by its share alone; bias gets nothing
+    convolution of pixels the box rule z^B
+    sum                   in proportion to the summands
+    product of states     half to each, in proportion to its terms
+    all else              passes on unchanged
+
+`joint` is Chefer et al.'s own variant: a linear layer has one denominator for both signs, and what
+a sum of two states gives to each is rescaled so that together they keep what arrived (eqs. 8-10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from pellucid.relevance.linear import LinearMap, linear_map
+from pellucid.relevance.operations import Operation
+from pellucid.relevance.rules import Rules
+
+_STABILISER = 1e-9
+
+
+@dataclass(frozen=True)
+class DeepTaylor(Rules):
+    """The alpha-beta rules with beta = alpha - 1."""
+
+    alpha: float = 1.0
+    joint: bool = False
+
+    def sum(self, operation: Operation) -> Any:
+        keep = self.joint and len(operation.dependent) == 2
+        return Shared.apply(operation, 1.0, keep, *operation.dependent)
+
+    def scale(self, operation: Operation) -> Any:
+        return Passed.apply(operation.dependent[0], operation.values())
+
+    def product(self, operation: Operation) -> Any:
+        return Shared.apply(operation, 0.5, False, *operation.dependent)
+
+    def linear(self, operation: Operation) -> Any:
+        (x,) = operation.dependent
+        layer = linear_map(operation)
+        if layer.convolves and x.is_leaf:
+            return Box.apply(x, operation.values(), layer)
+        return AlphaBeta.apply(x, operation.values(), layer, self.alpha, self.joint)
+
+    def norm(self, operation: Operation) -> Any:
+        return Passed.apply(operation.dependent[0], operation.values())
+
+    def softmax(self, operation: Operation) -> Any:
+        return Passed.apply(operation.dependent[0], operation.values())
+
+    def activation(self, x: Tensor, y: Tensor, slope: float) -> Tensor:
+        found: Tensor = Passed.apply(x, y)
+        return found
+
+
+def over(relevance: Tensor, output: Tensor) -> Tensor:
+    """Relevance divided by an output that is kept away from zero; nothing where it is zero."""
+    stable = output + torch.where(output < 0, -_STABILISER, _STABILISER)
+    return torch.where(output == 0, 0.0, relevance / stable)
+
+
+class Passed(Function):
+    """All relevance passes, number by number."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
+        ctx.like = x.shape, x.dtype
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, relevance: Tensor) -> Any:  # type: ignore[override]
+        shape, dtype = ctx.like
+        return relevance.sum_to_size(shape).to(dtype), None
+
+
+class Shared(Function):
+    """Relevance in proportion to the terms: R_i = x_i * (transpose of the operation)(R / y)."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, operation: Operation, factor: float, keep: bool, *operands: Tensor
+    ) -> Tensor:
+        found: Tensor = operation.values()
+        ctx.save_for_backward(found, *operands)
+        ctx.settings = operation, factor, keep
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, relevance: Tensor) -> Any:  # type: ignore[override]
+        y, *operands = ctx.saved_tensors
+        operation, factor, keep = ctx.settings
+        with torch.enable_grad():
+            leaves = [x.detach().requires_grad_() for x in operands]
+            gradients = torch.autograd.grad(operation.of(leaves), leaves, over(relevance, y))
+        shares = [factor * x * g for x, g in zip(operands, gradients, strict=True)]
+        if keep:
+            shares = _rescaled(shares, relevance)
+        return None, None, None, *shares
+
+
+def _rescaled(shares: Sequence[Tensor], relevance: Tensor) -> list[Tensor]:
+    """Shares that sum to what arrived at each sample, each by the size of its own sum."""
+    sums = [_of_sample(share) for share in shares]
+    size = sum(total.abs() for total in sums)
+    arrived = _of_sample(relevance)
+    return [
+        share * over(over(total.abs(), size) * arrived, total).view(-1, *[1] * (share.dim() - 1))
+        for share, total in zip(shares, sums, strict=True)
+    ]
+
+
+def _of_sample(relevance: Tensor) -> Tensor:
+    return relevance.flatten(1).sum(dim=1)  # b
+
+
+class AlphaBeta(Function):
+    """R = alpha * (share of what pulls up) - (alpha - 1) * (share of what pulls down)."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, y: Tensor, layer: LinearMap, alpha: float, joint: bool
+    ) -> Tensor:
+        ctx.settings = layer, alpha, joint
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, relevance: Tensor) -> Any:  # type: ignore[override]
+        layer, alpha, joint = ctx.settings
+        up, down = layer.weight.clamp(min=0), layer.weight.clamp(max=0)
+        found = alpha * _share(layer, relevance, up, down, joint)
+        if alpha != 1:
+            found = found - (alpha - 1) * _share(layer, relevance, down, up, joint)
+        return found, None, None, None, None
+
+
+def _share(layer: LinearMap, relevance: Tensor, up: Tensor, down: Tensor, joint: bool) -> Tensor:
+    """x⁺ * up(R / z₁) + x⁻ * down(R / z₂); a joint denominator is z₁ + z₂ for both."""
+    positive, negative = layer.x.clamp(min=0), layer.x.clamp(max=0)
+    first, second = layer.forward(positive, up), layer.forward(negative, down)
+    if joint:
+        first = second = first + second
+    return positive * layer.back(over(relevance, first), up) + negative * layer.back(
+        over(relevance, second), down
+    )
+
+
+class Box(Function):
+    """z^B: relevance of inputs that lie between bounds; here each sample's smallest and largest."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor, layer: LinearMap) -> Tensor:
+        ctx.layer = layer
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, relevance: Tensor) -> Any:  # type: ignore[override]
+        layer = ctx.layer
+        x, weight = layer.x, layer.weight
+        up, down = weight.clamp(min=0), weight.clamp(max=0)
+        dims = tuple(range(1, x.dim()))
+        low = x.amin(dim=dims, keepdim=True).expand_as(x)
+        high = x.amax(dim=dims, keepdim=True).expand_as(x)
+        z = layer.forward(x, weight) - layer.forward(low, up) - layer.forward(high, down)
+        share = over(relevance, z)
+        found = x * layer.back(share, weight)
+        found = found - low * layer.back(share, up) - high * layer.back(share, down)
+        return found, None, None

@@ -1,0 +1,123 @@
+"""Rules that change derivatives. Achtibat et al., ICML 2024; Ali et al., ICML 2022.
+
+What comes back to a state t is a gradient g, and its relevance is R(t) = t * g. So the epsilon rule
+of a linear layer, a sum and a constant factor is ordinary differentiation (bias, positions and
+whatever else is constant keep their share), and the other rules are these changes:
+
+    element-wise f(x)    f(x) / x in the place of f'(x): all relevance passes
+    product of states    half of the gradient, so that each of the two gets half of the relevance
+    norm                 the standard deviation is a constant
+    softmax              AttnLRP: its own derivative; CP: a constant
+
+They follow Achtibat et al., sections 3.2 and 3.3: proposition 3.1 is the softmax, 3.3 the products,
+3.4 the norms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from pellucid.relevance.gamma import Gamma
+from pellucid.relevance.linear import linear_map
+from pellucid.relevance.operations import Operation
+from pellucid.relevance.rules import Rules
+
+
+@dataclass(frozen=True)
+class GradientRules(Rules):
+    """AttnLRP, or with constant attention CP-LRP; `gamma` favours what agrees with the output."""
+
+    attention: Literal["attnlrp", "cp"] = "attnlrp"
+    activations: Literal["identity", "gradient"] = "identity"
+    gamma: float = 0.0  # of linear layers
+    conv_gamma: float = 0.0  # of convolutions
+
+    def sum(self, operation: Operation) -> Any:
+        return operation.result()
+
+    def scale(self, operation: Operation) -> Any:
+        return operation.result()
+
+    def product(self, operation: Operation) -> Any:
+        found = operation.result()
+        found.register_hook(_half)
+        return found
+
+    def linear(self, operation: Operation) -> Any:
+        gamma = self.conv_gamma if operation.name.startswith("conv") else self.gamma
+        if gamma == 0:
+            return operation.result()
+        (x,) = operation.dependent
+        return Gamma.apply(x, operation.values(), linear_map(operation), gamma)
+
+    def norm(self, operation: Operation) -> Any:
+        given = operation.named("input", "normalized_shape", "weight", "bias", "eps")
+        centred = operation.name == "layer_norm"
+        if not centred:  # rms_norm has no bias before its eps
+            given = operation.named("input", "normalized_shape", "weight", "eps")
+        (x,) = operation.dependent
+        eps = given["eps"]
+        if eps is None:
+            eps = 1e-5 if centred else torch.finfo(x.dtype).eps
+        dims = tuple(range(-len(given["normalized_shape"]), 0))
+        return Normalised.apply(x, operation.values(), given["weight"], eps, dims, centred)
+
+    def softmax(self, operation: Operation) -> Any:
+        return operation.values() if self.attention == "cp" else operation.result()
+
+    def activation(self, x: Tensor, y: Tensor, slope: float) -> Tensor:
+        found: Tensor = Identity.apply(x, y, slope)
+        return found
+
+
+def _half(gradient: Tensor) -> Tensor:
+    return gradient / 2
+
+
+class Identity(Function):
+    """y = f(x), whose derivative is taken to be f(x) / x, and at zero its limit there."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor, slope: float) -> Tensor:
+        ctx.save_for_backward(x, y)
+        ctx.slope = slope
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:  # type: ignore[override]
+        x, y = ctx.saved_tensors
+        ratio = torch.where(x == 0, ctx.slope, y / x)
+        return gradient * ratio, None, None
+
+
+class Normalised(Function):
+    """y = (x - mean) / std * weight + bias, or without the mean; std is taken to be a constant."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        y: Tensor,
+        weight: Tensor | None,
+        eps: float,
+        dims: tuple[int, ...],
+        centred: bool,
+    ) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        ctx.settings = eps, dims, centred
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:  # type: ignore[override]
+        x, weight = ctx.saved_tensors
+        eps, dims, centred = ctx.settings
+        square = x.var(dims, correction=0, keepdim=True) if centred else x.pow(2).mean(dims, True)
+        scaled = (gradient if weight is None else gradient * weight) * (square + eps).rsqrt()
+        if centred:
+            scaled = scaled - scaled.mean(dims, keepdim=True)
+        return scaled.to(x.dtype), None, None, None, None, None

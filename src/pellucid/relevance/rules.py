@@ -1,0 +1,52 @@
+"""What a set of rules has to say: the way back through each kind of operation."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from torch import Tensor
+
+from pellucid.relevance.operations import Operation
+
+
+class Rules(ABC):
+    """Each method returns the operation's own numbers, with its rule as the way back.
+
+    A move of numbers and a length that states are divided by need no rule: what comes back is moved
+    the other way, and the length is a constant.
+    """
+
+    def move(self, operation: Operation) -> Any:
+        return operation.result()
+
+    def length(self, operation: Operation) -> Any:
+        return operation.values()
+
+    @abstractmethod
+    def sum(self, operation: Operation) -> Any:
+        """A sum, mean or difference of states, or of a state and a constant."""
+
+    @abstractmethod
+    def scale(self, operation: Operation) -> Any:
+        """A state times or over a constant, number by number."""
+
+    @abstractmethod
+    def product(self, operation: Operation) -> Any:
+        """A product of two states, element-wise or of matrices."""
+
+    @abstractmethod
+    def linear(self, operation: Operation) -> Any:
+        """A linear layer or convolution of a state."""
+
+    @abstractmethod
+    def norm(self, operation: Operation) -> Any:
+        """Layer or RMS normalisation of a state."""
+
+    @abstractmethod
+    def softmax(self, operation: Operation) -> Any:
+        """The softmax of a state."""
+
+    @abstractmethod
+    def activation(self, x: Tensor, y: Tensor, slope: float) -> Tensor:
+        """An element-wise function y = f(x) with f(0) = 0, whose slope at zero is given."""

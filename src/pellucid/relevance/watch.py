@@ -1,0 +1,132 @@
+"""The context in which a model computes what it always does, with other rules for the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any
+
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from pellucid._errors import UnsupportedCombination, explain_error
+from pellucid.record.attention import AttentionWatch
+from pellucid.record.places import Place, edited
+from pellucid.relevance.activations import Activation, slope_at_zero
+from pellucid.relevance.operations import Operation, edited_in, kind_of, tensors_in
+from pellucid.relevance.rules import Rules
+
+
+@contextmanager
+def following(rules: Rules, activations: Sequence[Activation]) -> Iterator[RuleWatch]:
+    """Inside the block, this thread's models are differentiated by these rules.
+
+    `activations` are the modules that count as one element-wise function each. The derivative
+    itself is best taken after the block, when nothing is watched any more.
+    """
+    watch = RuleWatch(rules)
+    with ExitStack() as stack:
+        for activation in activations:
+            stack.enter_context(watch.as_one(activation))
+        stack.enter_context(watch)
+        stack.enter_context(AttentionWatch())  # entered last, so it sees attention first
+        yield watch
+
+
+class RuleWatch(TorchFunctionMode):
+    """Gives each operation on what depends on the input the way back that its rule says."""
+
+    def __init__(self, rules: Rules) -> None:
+        super().__init__()
+        self._rules = rules
+        self.stopped_at = ""  # the operation without a rule at which relevance arrived
+        self._source: Tensor | None = None  # the leaf that is explained
+        self._known: WeakTensorKeyDictionary = WeakTensorKeyDictionary()  # made by a rule
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        args, kwargs = edited_in((tuple(args), dict(kwargs or {})), self._enter)
+        operation = Operation(func, args, kwargs)
+        if not operation.dependent:
+            return operation.result()
+        kind = kind_of(operation)
+        if kind is None:
+            return self._without_a_rule(operation)
+        if kind == "activation":
+            function = partial(operation.function, **operation.kwargs)
+            slope = slope_at_zero(lambda x: function(x, *operation.args[1:]))
+            found = self._rules.activation(operation.args[0], operation.values(), slope)
+        else:
+            found = getattr(self._rules, kind)(operation)
+        return self._made(found)
+
+    @contextmanager
+    def as_one(self, activation: Activation) -> Iterator[None]:
+        """Inside the block, what this module does is one element-wise function."""
+        entered: list[Tensor] = []
+
+        def enter(x: Tensor) -> Tensor:
+            entered.append(x)
+            return x.detach()
+
+        def leave(y: Tensor) -> Tensor | None:
+            x = entered.pop()
+            if not x.requires_grad:
+                return None
+            found: Tensor = self._made(self._rules.activation(x, y, activation.slope))
+            return found
+
+        with edited(Place(activation.module, "input"), enter):  # noqa: SIM117  # in this order
+            with edited(Place(activation.module, "output"), leave):
+                yield
+
+    def _enter(self, tensor: Tensor) -> Tensor:
+        """Weights become constants; a state that was not made here has an unknown way back."""
+        if not tensor.requires_grad:
+            return tensor
+        if isinstance(tensor, nn.Parameter):
+            return tensor.detach()
+        if tensor.is_leaf and (self._source is None or self._source is tensor):
+            self._source = tensor
+        elif tensor not in self._known:
+            self._refuse(tensor, "an operation that torch does not show")
+        return tensor
+
+    def _made(self, found: Any) -> Any:
+        """Remember the tensors that an operation with a known way back returned."""
+        if not isinstance(found, Tensor | list | tuple) and hasattr(found, "__next__"):
+            return iter(self._made(list(found)))
+        for tensor in tensors_in(found):
+            self._known[tensor] = True
+        return found
+
+    def _without_a_rule(self, operation: Operation) -> Any:
+        found = operation.result()
+        for tensor in tensors_in((found, operation.args[0] if found is None else None)):
+            if tensor.requires_grad:
+                self._refuse(tensor, operation.name)
+        return found
+
+    def _refuse(self, tensor: Tensor, name: str) -> None:
+        """Raise when relevance arrives at this tensor, and only then."""
+        self._known[tensor] = True
+
+        def refuse(arriving: Tensor) -> None:
+            self.stopped_at = name
+            raise UnsupportedCombination(
+                explain_error(
+                    "relevance arrived at an operation without a rule",
+                    got=name,
+                    expected="sums, products, linear layers, norms, softmax and activations",
+                    instead="method='gradient_x_input', which needs no rules",
+                )
+            )
+
+        tensor.register_hook(refuse)
