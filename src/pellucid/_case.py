@@ -20,7 +20,7 @@ from pellucid._errors import (
 from pellucid._needs import MEANING, Needs
 from pellucid._spec import Method, Metric
 from pellucid._target import Objective, Target, check_finite
-from pellucid._types import Batch, Picture, Text
+from pellucid._types import Attribution, Batch, Picture, Text
 from pellucid.adapters.anatomy import read_tokens
 from pellucid.adapters.base import Adapter, Images
 from pellucid.adapters.torch_model import TorchAdapter
@@ -174,16 +174,14 @@ class Case:
         With `rules` of relevance, it is what they send back to the state in its place.
         """
         adapter = self._opened(_needs_of(at) | _rules_in(rules))
-        unchanged = x is self._states.get(at)
+        if x is not self._states.get(at):
+            self._known()  # the target is bound to the unchanged input
+        self.meter.forward()
         with torch.enable_grad():
             leaf = x.detach().requires_grad_()
-            if unchanged:
-                self.meter.forward()
-                with adapter.following(rules):
-                    output = adapter.output_from(self.batch, at, leaf)
-                score = self._learn(output)
-            else:
-                score = self.score_from(leaf, at)
+            with adapter.following(rules):
+                output = adapter.output_from(self.batch, at, leaf)
+            score = self._learn(output)
             if not score.requires_grad:
                 raise ArgumentError(
                     explain_error(
@@ -264,11 +262,13 @@ class Case:
         wide = state.float() if state.dtype in (torch.float16, torch.bfloat16) else state
         return wide.sum(dim=1) if state.dim() == 4 else wide.sum(dim=-1)
 
+    def with_absorbed(self, scores: Tensor) -> Attribution:
+        """Scores that share out the explained number, with what they leave of it (b)."""
+        return Attribution(scores, {"absorbed": self.value - scores.flatten(1).sum(dim=1)})
+
     # ---- inside the model --------------------------------------------------------------------
 
-    def record(
-        self, what: Needs, *, gradients: bool = False, rules: Rules | None = None
-    ) -> Trace:
+    def record(self, what: Needs, *, gradients: bool = False, rules: Rules | None = None) -> Trace:
         """One forward pass of the unchanged input, and what was seen in it.
 
         `what` is a sum of ATTENTION, VALUES, STREAM and BRANCHES. With `gradients`, the trace can

@@ -21,7 +21,6 @@ from pellucid._needs import Needs
 from pellucid._types import Batch, Text
 from pellucid.record.attention import Attention, AttentionWatch
 from pellucid.record.places import Place, edited, recorded
-from pellucid.relevance.activations import Activation
 
 Forward = Callable[[Batch], Tensor]  # the logits, with the graph
 
@@ -72,7 +71,7 @@ class Anatomy:
     readout: Readout | None = None
     prefix: int = 0
     patchify: nn.Module | None = None
-    activations: tuple[Activation, ...] = ()  # modules that are an element-wise function
+    activations: tuple[nn.Module, ...] = ()  # modules that are an element-wise function
     reads_alone: bool = False  # behind the last attention, tokens are computed one by one
     offers: Needs = Needs.NOTHING
     missing: dict[Needs, str] = field(default_factory=dict)

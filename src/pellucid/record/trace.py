@@ -38,7 +38,7 @@ class Trace:
     score: Tensor  # b
     recording: Recording
     count_backward: Callable[[], None] = field(repr=False)
-    _gradients: dict[Recorded, Tensor] = field(default_factory=dict, repr=False)
+    _gradients: dict[tuple[Recorded | int, ...], Tensor] = field(default_factory=dict, repr=False)
 
     @cached_property
     def attention(self) -> Tensor:
@@ -60,14 +60,18 @@ class Trace:
         """What attention and the feed-forward part of every block added (l b t d each)."""
         return self._stack("attention_branch"), self._stack("mlp_branch")
 
-    def gradient(self, of: Recorded) -> Tensor:
-        """The gradient of each input's score with respect to what was recorded, stacked."""
-        if of not in self._gradients:
-            tensors = self.recording.carriers[of]
+    def gradient(self, of: Recorded, layers: slice = slice(None)) -> Tensor:
+        """The gradient of each input's score with respect to what was recorded, stacked.
+
+        Going back ends at the first of the `layers` that are asked for.
+        """
+        tensors = self.recording.carriers[of]
+        key = (of, *range(len(tensors))[layers])
+        if key not in self._gradients:
             self.count_backward()
-            found = torch.autograd.grad(self.score.sum(), tensors, retain_graph=True)
-            self._gradients[of] = _stacked(list(found))
-        return self._gradients[of]
+            found = torch.autograd.grad(self.score.sum(), tensors[layers], retain_graph=True)
+            self._gradients[key] = _stacked(list(found))
+        return self._gradients[key]
 
     def _stack(self, of: Recorded) -> Tensor:
         return _stacked(self.recording.layers[of]).detach()

@@ -1,4 +1,4 @@
-"""Element-wise functions: which modules of a model are one, and how steep they are at zero.
+"""Element-wise functions through zero: which modules are one, and how steep they are at zero.
 
 An activation may be written out in several operations (as GPT-2's GELU is). Its rule is about the
 whole function, so modules without parameters are tried: one that does to a part of its input what
@@ -9,30 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from pellucid.record.places import Place, edited
 
-
-@dataclass(frozen=True)
-class Activation:
-    """A module that is an element-wise function through zero."""
-
-    module: nn.Module
-    slope: float  # at zero
+Elementwise = Callable[[Tensor], Tensor]
 
 
-def slope_at_zero(function: Callable[[Tensor], Tensor]) -> float:
+def slope_at_zero(function: Elementwise) -> float:
     """The limit of f(x) / x: at this x it is exact, since what is of second order rounds away."""
     x = torch.full((1,), 2.0**-60, dtype=torch.float64)
     with torch.no_grad():
         return float(function(x) / x)
 
 
-def find_activations(module: nn.Module, run: Callable[[], object]) -> tuple[Activation, ...]:
+def find_activations(module: nn.Module, run: Callable[[], object]) -> tuple[nn.Module, ...]:
     """The modules that are activations, seen in one pass of the model."""
     seen: dict[nn.Module, list[Tensor]] = {}
     with ExitStack() as stack:
@@ -44,7 +37,7 @@ def find_activations(module: nn.Module, run: Callable[[], object]) -> tuple[Acti
                     stack.enter_context(edited(Place(child, side), seen[child].append))
         run()
     return tuple(
-        Activation(child, slope_at_zero(child.forward))
+        child
         for child, tensors in seen.items()
         if len(tensors) >= 2 and _is_element_wise(child, tensors[0], tensors[1])
     )

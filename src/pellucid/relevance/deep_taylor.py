@@ -24,9 +24,10 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from pellucid.relevance.activations import Elementwise
 from pellucid.relevance.linear import LinearMap, linear_map
-from pellucid.relevance.operations import Operation
-from pellucid.relevance.rules import Rules
+from pellucid.relevance.operations import SUBTRACTIONS, Operation
+from pellucid.relevance.rules import Rules, applied
 
 _STABILISER = 1e-9
 
@@ -37,38 +38,40 @@ class DeepTaylor(Rules):
 
     alpha: float = 1.0
     joint: bool = False
+    epsilon: float = 0.0  # the least size of a sum, as a fraction of the sizes of its terms
 
     def sum(self, operation: Operation) -> Any:
         keep = self.joint and len(operation.dependent) == 2
-        return Shared.apply(operation, 1.0, keep, *operation.dependent)
+        return applied(Shared, operation, 1.0, self.epsilon, keep, *operation.dependent)
 
     def scale(self, operation: Operation) -> Any:
-        return Passed.apply(operation.dependent[0], operation.values())
+        return applied(Passed, operation.dependent[0], operation.values())
 
     def product(self, operation: Operation) -> Any:
-        return Shared.apply(operation, 0.5, False, *operation.dependent)
+        return applied(Shared, operation, 0.5, self.epsilon, False, *operation.dependent)
 
     def linear(self, operation: Operation) -> Any:
         (x,) = operation.dependent
         layer = linear_map(operation)
         if layer.convolves and x.is_leaf:
-            return Box.apply(x, operation.values(), layer)
-        return AlphaBeta.apply(x, operation.values(), layer, self.alpha, self.joint)
+            return applied(Box, x, operation.values(), layer)
+        return applied(AlphaBeta, x, operation.values(), layer, self.alpha, self.joint)
 
     def norm(self, operation: Operation) -> Any:
-        return Passed.apply(operation.dependent[0], operation.values())
+        return applied(Passed, operation.dependent[0], operation.values())
 
     def softmax(self, operation: Operation) -> Any:
-        return Passed.apply(operation.dependent[0], operation.values())
+        return applied(Passed, operation.dependent[0], operation.values())
 
-    def activation(self, x: Tensor, y: Tensor, slope: float) -> Tensor:
-        found: Tensor = Passed.apply(x, y)
+    def activation(self, x: Tensor, y: Tensor, function: Elementwise) -> Tensor:
+        found: Tensor = applied(Passed, x, y)
         return found
 
 
-def over(relevance: Tensor, output: Tensor) -> Tensor:
+def over(relevance: Tensor, output: Tensor, least: Tensor | float = 0.0) -> Tensor:
     """Relevance divided by an output that is kept away from zero; nothing where it is zero."""
-    stable = output + torch.where(output < 0, -_STABILISER, _STABILISER)
+    away = least + _STABILISER
+    stable = torch.where(output < 0, output - away, output + away)
     return torch.where(output == 0, 0.0, relevance / stable)
 
 
@@ -81,7 +84,7 @@ class Passed(Function):
         return y
 
     @staticmethod
-    def backward(ctx: Any, relevance: Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, relevance: Tensor) -> Any:
         shape, dtype = ctx.like
         return relevance.sum_to_size(shape).to(dtype), None
 
@@ -91,30 +94,40 @@ class Shared(Function):
 
     @staticmethod
     def forward(
-        ctx: Any, operation: Operation, factor: float, keep: bool, *operands: Tensor
+        ctx: Any, operation: Operation, factor: float, epsilon: float, keep: bool, *operands: Tensor
     ) -> Tensor:
         found: Tensor = operation.values()
         ctx.save_for_backward(found, *operands)
-        ctx.settings = operation, factor, keep
+        ctx.settings = operation, factor, epsilon, keep
         return found
 
     @staticmethod
-    def backward(ctx: Any, relevance: Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, relevance: Tensor) -> Any:
         y, *operands = ctx.saved_tensors
-        operation, factor, keep = ctx.settings
+        operation, factor, epsilon, keep = ctx.settings
+        least = epsilon * _size(operation, operands) if epsilon else 0.0
         with torch.enable_grad():
             leaves = [x.detach().requires_grad_() for x in operands]
-            gradients = torch.autograd.grad(operation.of(leaves), leaves, over(relevance, y))
+            gradients = torch.autograd.grad(operation.of(leaves), leaves, over(relevance, y, least))
         shares = [factor * x * g for x, g in zip(operands, gradients, strict=True)]
         if keep:
             shares = _rescaled(shares, relevance)
-        return None, None, None, *shares
+        return None, None, None, None, *shares
+
+
+def _size(operation: Operation, operands: Sequence[Tensor]) -> Tensor:
+    """The sum of the sizes of all terms of a sum or product."""
+    sizes = [x.detach().abs() for x in operands]
+    if operation.name in SUBTRACTIONS and len(sizes) == 2:
+        sizes[1] = -sizes[1]
+    found: Tensor = operation.of(sizes)
+    return found.abs()
 
 
 def _rescaled(shares: Sequence[Tensor], relevance: Tensor) -> list[Tensor]:
     """Shares that sum to what arrived at each sample, each by the size of its own sum."""
     sums = [_of_sample(share) for share in shares]
-    size = sum(total.abs() for total in sums)
+    size = torch.stack(sums).abs().sum(dim=0)
     arrived = _of_sample(relevance)
     return [
         share * over(over(total.abs(), size) * arrived, total).view(-1, *[1] * (share.dim() - 1))
@@ -137,7 +150,7 @@ class AlphaBeta(Function):
         return y
 
     @staticmethod
-    def backward(ctx: Any, relevance: Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, relevance: Tensor) -> Any:
         layer, alpha, joint = ctx.settings
         up, down = layer.weight.clamp(min=0), layer.weight.clamp(max=0)
         found = alpha * _share(layer, relevance, up, down, joint)
@@ -166,7 +179,7 @@ class Box(Function):
         return y
 
     @staticmethod
-    def backward(ctx: Any, relevance: Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, relevance: Tensor) -> Any:
         layer = ctx.layer
         x, weight = layer.x, layer.weight
         up, down = weight.clamp(min=0), weight.clamp(max=0)

@@ -28,7 +28,7 @@ class Gamma(Function):
         return y
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> Any:
         (z,) = ctx.saved_tensors
         layer, gamma = ctx.layer, ctx.gamma
         x, up, down = layer.x, layer.weight.clamp(min=0), layer.weight.clamp(max=0)

@@ -7,10 +7,9 @@ whatever else is constant keep their share), and the other rules are these chang
     element-wise f(x)    f(x) / x in the place of f'(x): all relevance passes
     product of states    half of the gradient, so that each of the two gets half of the relevance
     norm                 the standard deviation is a constant
-    softmax              AttnLRP: its own derivative; CP: a constant
+    softmax              AttnLRP: its own derivative ("taylor"); CP-LRP: a "constant"
 
-They follow Achtibat et al., sections 3.2 and 3.3: proposition 3.1 is the softmax, 3.3 the products,
-3.4 the norms.
+They follow Achtibat et al., section 3.3; the constants are those of Ali et al., section 3.
 """
 
 from __future__ import annotations
@@ -22,20 +21,35 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from pellucid._arguments import real
+from pellucid._errors import ArgumentError, explain_error
+from pellucid.relevance.activations import Elementwise, slope_at_zero
 from pellucid.relevance.gamma import Gamma
 from pellucid.relevance.linear import linear_map
 from pellucid.relevance.operations import Operation
-from pellucid.relevance.rules import Rules
+from pellucid.relevance.rules import Rules, applied
 
 
 @dataclass(frozen=True)
 class GradientRules(Rules):
     """AttnLRP, or with constant attention CP-LRP; `gamma` favours what agrees with the output."""
 
-    attention: Literal["attnlrp", "cp"] = "attnlrp"
-    activations: Literal["identity", "gradient"] = "identity"
+    attention: Literal["taylor", "constant"] = "taylor"
+    elementwise: Literal["identity", "gradient"] = "identity"
     gamma: float = 0.0  # of linear layers
     conv_gamma: float = 0.0  # of convolutions
+
+    def __post_init__(self) -> None:
+        for name, gamma in (("gamma", self.gamma), ("conv_gamma", self.conv_gamma)):
+            if real(name, gamma) < 0:
+                raise ArgumentError(
+                    explain_error(
+                        "the gamma rule favours what agrees with an output",
+                        got=f"{name}={gamma}",
+                        expected="a number of at least 0, where 0 is the epsilon rule",
+                        instead=f"{name}=0.25",
+                    )
+                )
 
     def sum(self, operation: Operation) -> Any:
         return operation.result()
@@ -53,7 +67,7 @@ class GradientRules(Rules):
         if gamma == 0:
             return operation.result()
         (x,) = operation.dependent
-        return Gamma.apply(x, operation.values(), linear_map(operation), gamma)
+        return applied(Gamma, x, operation.values(), linear_map(operation), gamma)
 
     def norm(self, operation: Operation) -> Any:
         given = operation.named("input", "normalized_shape", "weight", "bias", "eps")
@@ -65,13 +79,17 @@ class GradientRules(Rules):
         if eps is None:
             eps = 1e-5 if centred else torch.finfo(x.dtype).eps
         dims = tuple(range(-len(given["normalized_shape"]), 0))
-        return Normalised.apply(x, operation.values(), given["weight"], eps, dims, centred)
+        return applied(Normalised, x, operation.values(), given["weight"], eps, dims, centred)
 
     def softmax(self, operation: Operation) -> Any:
-        return operation.values() if self.attention == "cp" else operation.result()
+        return operation.values() if self.attention == "constant" else operation.result()
 
-    def activation(self, x: Tensor, y: Tensor, slope: float) -> Tensor:
-        found: Tensor = Identity.apply(x, y, slope)
+    def activation(self, x: Tensor, y: Tensor, function: Elementwise) -> Tensor:
+        found: Tensor = (
+            applied(Identity, x, y, slope_at_zero(function))
+            if self.elementwise == "identity"
+            else applied(Differentiated, x, y, function)
+        )
         return found
 
 
@@ -89,10 +107,28 @@ class Identity(Function):
         return y
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> Any:
         x, y = ctx.saved_tensors
         ratio = torch.where(x == 0, ctx.slope, y / x)
         return gradient * ratio, None, None
+
+
+class Differentiated(Function):
+    """y = f(x) with its own derivative."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor, function: Elementwise) -> Tensor:
+        ctx.save_for_backward(x)
+        ctx.function = function
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        (x,) = ctx.saved_tensors
+        with torch.enable_grad():
+            leaf = x.detach().requires_grad_()
+            (found,) = torch.autograd.grad(ctx.function(leaf), leaf, gradient)
+        return found, None, None
 
 
 class Normalised(Function):
@@ -113,7 +149,7 @@ class Normalised(Function):
         return y
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> Any:
         x, weight = ctx.saved_tensors
         eps, dims, centred = ctx.settings
         square = x.var(dims, correction=0, keepdim=True) if centred else x.pow(2).mean(dims, True)

@@ -13,26 +13,31 @@ Kind = Literal[
     "move", "sum", "scale", "product", "linear", "activation", "norm", "softmax", "length"
 ]
 
-MOVES = frozenset(  # numbers change their place or their type, or some are left out
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+MOVES = _names(  # numbers change their place or their type, or some are left out
     "__get__ __getitem__ __iter__ as_strided broadcast_to bfloat16 cat chunk clone concat "
     "concatenate contiguous cpu cuda diagonal double expand expand_as flatten flip float gather "
     "half index_select masked_fill masked_select movedim moveaxis narrow pad permute ravel repeat "
     "repeat_interleave requires_grad_ reshape reshape_as roll select split squeeze stack swapaxes "
     "swapdims t take_along_dim tensor_split tile to transpose tril triu type type_as unbind "
-    "unflatten unsqueeze view view_as where".split()
+    "unflatten unsqueeze view view_as where"
 )
-SUMS = frozenset(
-    "add __add__ __radd__ sub subtract __sub__ __rsub__ rsub sum mean "
-    "avg_pool1d avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d".split()
+SUBTRACTIONS = _names("sub subtract __sub__ __rsub__ rsub")
+SUMS = SUBTRACTIONS | _names(
+    "add __add__ __radd__ sum mean avg_pool1d avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d"
 )
-SIGNS = frozenset("neg negative __neg__".split())
-MULTIPLICATIONS = frozenset("mul multiply __mul__ __rmul__".split())
-DIVISIONS = frozenset("div divide true_divide __truediv__".split())
-MATRIX_PRODUCTS = frozenset("matmul __matmul__ bmm mm einsum".split())
-LINEAR = frozenset("linear conv1d conv2d conv3d".split())
-ACTIVATIONS = frozenset("relu leaky_relu elu celu selu gelu silu mish tanh hardswish".split())
-NORMS = frozenset("layer_norm rms_norm".split())
-LENGTHS = frozenset("sqrt rsqrt std norm vector_norm linalg_vector_norm linalg_norm".split())
+SIGNS = _names("neg negative __neg__")
+MULTIPLICATIONS = _names("mul multiply __mul__ __rmul__")
+DIVISIONS = _names("div divide true_divide __truediv__")
+MATRIX_PRODUCTS = _names("matmul __matmul__ bmm mm einsum")
+LINEAR = _names("linear conv1d conv2d conv3d")
+ACTIVATIONS = _names("relu leaky_relu elu celu selu gelu silu mish tanh hardswish")
+NORMS = _names("layer_norm rms_norm")
+LENGTHS = _names("sqrt rsqrt std norm vector_norm linalg_vector_norm linalg_norm")
 
 
 @dataclass(frozen=True)

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor
+from torch.autograd import Function
 
+from pellucid.relevance.activations import Elementwise
 from pellucid.relevance.operations import Operation
 
 
 class Rules(ABC):
     """Each method returns the operation's own numbers, with its rule as the way back.
 
-    A move of numbers and a length that states are divided by need no rule: what comes back is moved
-    the other way, and the length is a constant.
+    A move of numbers needs no rule: what comes back is moved the other way. Nor does a length that
+    states are divided by (a norm written out): it is a constant, and may be used for nothing else.
     """
 
     def move(self, operation: Operation) -> Any:
         return operation.result()
-
-    def length(self, operation: Operation) -> Any:
-        return operation.values()
 
     @abstractmethod
     def sum(self, operation: Operation) -> Any:
@@ -48,5 +48,11 @@ class Rules(ABC):
         """The softmax of a state."""
 
     @abstractmethod
-    def activation(self, x: Tensor, y: Tensor, slope: float) -> Tensor:
-        """An element-wise function y = f(x) with f(0) = 0, whose slope at zero is given."""
+    def activation(self, x: Tensor, y: Tensor, function: Elementwise) -> Tensor:
+        """An element-wise function y = f(x) with f(0) = 0."""
+
+
+def applied(rule: type[Function], *args: Any) -> Any:
+    """What the forward of an autograd function returns, whose backward is a rule."""
+    apply: Callable[..., Any] = rule.apply
+    return apply(*args)

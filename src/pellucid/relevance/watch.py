@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakTensorKeyDictionary
@@ -14,13 +14,12 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from pellucid._errors import UnsupportedCombination, explain_error
 from pellucid.record.attention import AttentionWatch
 from pellucid.record.places import Place, edited
-from pellucid.relevance.activations import Activation, slope_at_zero
 from pellucid.relevance.operations import Operation, edited_in, kind_of, tensors_in
 from pellucid.relevance.rules import Rules
 
 
 @contextmanager
-def following(rules: Rules, activations: Sequence[Activation]) -> Iterator[RuleWatch]:
+def following(rules: Rules, activations: Sequence[nn.Module]) -> Iterator[RuleWatch]:
     """Inside the block, this thread's models are differentiated by these rules.
 
     `activations` are the modules that count as one element-wise function each. The derivative
@@ -43,7 +42,8 @@ class RuleWatch(TorchFunctionMode):
         self._rules = rules
         self.stopped_at = ""  # the operation without a rule at which relevance arrived
         self._source: Tensor | None = None  # the leaf that is explained
-        self._known: WeakTensorKeyDictionary = WeakTensorKeyDictionary()  # made by a rule
+        self._known: WeakTensorKeyDictionary = WeakTensorKeyDictionary()  # has a known way back
+        self._lengths: WeakTensorKeyDictionary = WeakTensorKeyDictionary()  # constants to divide by
 
     def __torch_function__(
         self,
@@ -54,21 +54,26 @@ class RuleWatch(TorchFunctionMode):
     ) -> Any:
         args, kwargs = edited_in((tuple(args), dict(kwargs or {})), self._enter)
         operation = Operation(func, args, kwargs)
-        if not operation.dependent:
-            return operation.result()
+        divided = any(tensor in self._lengths for tensor in tensors_in((args, kwargs)))
+        if not operation.dependent or not torch.is_grad_enabled():
+            found = operation.result()
+            return self._marked(found, self._lengths) if divided else found
         kind = kind_of(operation)
-        if kind is None:
+        if kind is None or (divided and kind != "scale"):
             return self._without_a_rule(operation)
+        if kind == "length":
+            return self._marked(operation.values(), self._lengths)
         if kind == "activation":
-            function = partial(operation.function, **operation.kwargs)
-            slope = slope_at_zero(lambda x: function(x, *operation.args[1:]))
-            found = self._rules.activation(operation.args[0], operation.values(), slope)
+            x, *settings = operation.args
+            found = self._rules.activation(
+                x, operation.values(), lambda x: func(x, *settings, **kwargs)
+            )
         else:
             found = getattr(self._rules, kind)(operation)
-        return self._made(found)
+        return self._marked(found, self._known)
 
     @contextmanager
-    def as_one(self, activation: Activation) -> Iterator[None]:
+    def as_one(self, activation: nn.Module) -> Iterator[None]:
         """Inside the block, what this module does is one element-wise function."""
         entered: list[Tensor] = []
 
@@ -80,12 +85,13 @@ class RuleWatch(TorchFunctionMode):
             x = entered.pop()
             if not x.requires_grad:
                 return None
-            found: Tensor = self._made(self._rules.activation(x, y, activation.slope))
+            found = self._rules.activation(x, y, activation.forward)
+            self._known[found] = True
             return found
 
-        with edited(Place(activation.module, "input"), enter):  # noqa: SIM117  # in this order
-            with edited(Place(activation.module, "output"), leave):
-                yield
+        inside, outside = Place(activation, "input"), Place(activation, "output")
+        with edited(inside, enter), edited(outside, leave):
+            yield
 
     def _enter(self, tensor: Tensor) -> Tensor:
         """Weights become constants; a state that was not made here has an unknown way back."""
@@ -99,12 +105,12 @@ class RuleWatch(TorchFunctionMode):
             self._refuse(tensor, "an operation that torch does not show")
         return tensor
 
-    def _made(self, found: Any) -> Any:
-        """Remember the tensors that an operation with a known way back returned."""
+    def _marked(self, found: Any, mark: WeakTensorKeyDictionary) -> Any:
+        """Remember what kind of tensors an operation returned."""
         if not isinstance(found, Tensor | list | tuple) and hasattr(found, "__next__"):
-            return iter(self._made(list(found)))
+            return iter(self._marked(list(found), mark))
         for tensor in tensors_in(found):
-            self._known[tensor] = True
+            mark[tensor] = True
         return found
 
     def _without_a_rule(self, operation: Operation) -> Any:
