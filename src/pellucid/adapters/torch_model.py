@@ -252,7 +252,7 @@ class TorchAdapter(Adapter):
         """Inside the block, derivatives of the model follow these rules; None leaves them alone."""
         if rules is None:
             return nullcontext()
-        return following(rules, self.anatomy.activations)
+        return following(rules, self.anatomy.activations, self.module)
 
     def _rules_problem(self, anatomy: Anatomy) -> str | None:
         """Which operation on the probe no rule is known for, or None."""
@@ -263,12 +263,14 @@ class TorchAdapter(Adapter):
             anatomy.activations = find_activations(self.module, lambda: self.output(probe))
         with torch.inference_mode(False), torch.enable_grad():
             leaf = self.value_at(probe, "input").clone().requires_grad_()
-            with following(GradientRules(), anatomy.activations) as watch:
-                logits = logits_of(self.output_from(probe, "input", leaf))
             try:
+                with following(GradientRules(), anatomy.activations, self.module) as watch:
+                    logits = logits_of(self.output_from(probe, "input", leaf))
                 torch.autograd.grad(logits.sum(), leaf)
             except UnsupportedCombination:
                 return f"no rule is known for {watch.stopped_at}"
+            except RuntimeError as error:
+                return f"its operations cannot be watched one by one ({str(error).splitlines()[0]})"
         return None
 
     def read_positions(self, batch: Batch) -> Tensor | None:

@@ -16,7 +16,7 @@ a sum of two states gives to each is rescaled so that together they keep what ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ from torch.autograd import Function
 from pellucid.relevance.activations import Elementwise
 from pellucid.relevance.linear import LinearMap, linear_map
 from pellucid.relevance.operations import SUBTRACTIONS, Operation
-from pellucid.relevance.rules import Rules, applied
+from pellucid.relevance.rules import Rule, Rules
 
 _STABILISER = 1e-9
 
@@ -42,29 +42,29 @@ class DeepTaylor(Rules):
 
     def sum(self, operation: Operation) -> Any:
         keep = self.joint and len(operation.dependent) == 2
-        return applied(Shared, operation, 1.0, self.epsilon, keep, *operation.dependent)
+        return Shared.of(operation, 1.0, self.epsilon, keep)
 
     def scale(self, operation: Operation) -> Any:
-        return applied(Passed, operation.dependent[0], operation.values())
+        return Passed.on(operation.dependent[0], operation.values())
 
     def product(self, operation: Operation) -> Any:
-        return applied(Shared, operation, 0.5, self.epsilon, False, *operation.dependent)
+        return Shared.of(operation, 0.5, self.epsilon, False)
 
     def linear(self, operation: Operation) -> Any:
         (x,) = operation.dependent
         layer = linear_map(operation)
         if layer.convolves and x.is_leaf:
-            return applied(Box, x, operation.values(), layer)
-        return applied(AlphaBeta, x, operation.values(), layer, self.alpha, self.joint)
+            return Box.on(x, operation.values(), layer)
+        return AlphaBeta.on(x, operation.values(), layer, self.alpha, self.joint)
 
     def norm(self, operation: Operation) -> Any:
-        return applied(Passed, operation.dependent[0], operation.values())
+        return Passed.on(operation.dependent[0], operation.values())
 
     def softmax(self, operation: Operation) -> Any:
-        return applied(Passed, operation.dependent[0], operation.values())
+        return Passed.on(operation.dependent[0], operation.values())
 
     def activation(self, x: Tensor, y: Tensor, function: Elementwise) -> Tensor:
-        found: Tensor = applied(Passed, x, y)
+        found: Tensor = Passed.on(x, y)
         return found
 
 
@@ -75,13 +75,13 @@ def over(relevance: Tensor, output: Tensor, least: Tensor | float = 0.0) -> Tens
     return torch.where(output == 0, 0.0, relevance / stable)
 
 
-class Passed(Function):
+class Passed(Rule):
     """All relevance passes, number by number."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, made: tuple[Tensor]) -> Tensor:
         ctx.like = x.shape, x.dtype
-        return y
+        return made[0]
 
     @staticmethod
     def backward(ctx: Any, relevance: Tensor) -> Any:
@@ -91,6 +91,12 @@ class Passed(Function):
 
 class Shared(Function):
     """Relevance in proportion to the terms: R_i = x_i * (transpose of the operation)(R / y)."""
+
+    @classmethod
+    def of(cls, operation: Operation, factor: float, epsilon: float, keep: bool) -> Any:
+        """What the operation returns, with this rule as the way back to its operands."""
+        apply: Callable[..., Any] = cls.apply
+        return apply(operation, factor, epsilon, keep, *operation.dependent)
 
     @staticmethod
     def forward(
@@ -139,15 +145,15 @@ def _of_sample(relevance: Tensor) -> Tensor:
     return relevance.flatten(1).sum(dim=1)  # b
 
 
-class AlphaBeta(Function):
+class AlphaBeta(Rule):
     """R = alpha * (share of what pulls up) - (alpha - 1) * (share of what pulls down)."""
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, y: Tensor, layer: LinearMap, alpha: float, joint: bool
+        ctx: Any, x: Tensor, made: tuple[Tensor], layer: LinearMap, alpha: float, joint: bool
     ) -> Tensor:
         ctx.settings = layer, alpha, joint
-        return y
+        return made[0]
 
     @staticmethod
     def backward(ctx: Any, relevance: Tensor) -> Any:
@@ -170,13 +176,13 @@ def _share(layer: LinearMap, relevance: Tensor, up: Tensor, down: Tensor, joint:
     )
 
 
-class Box(Function):
+class Box(Rule):
     """z^B: relevance of inputs that lie between bounds; here each sample's smallest and largest."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, y: Tensor, layer: LinearMap) -> Tensor:
+    def forward(ctx: Any, x: Tensor, made: tuple[Tensor], layer: LinearMap) -> Tensor:
         ctx.layer = layer
-        return y
+        return made[0]
 
     @staticmethod
     def backward(ctx: Any, relevance: Tensor) -> Any:

@@ -13,19 +13,19 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 
 from pellucid.relevance.linear import LinearMap
+from pellucid.relevance.rules import Rule
 
 
-class Gamma(Function):
+class Gamma(Rule):
     """y is the layer's output; what comes back is the gradient whose product with x is R."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, y: Tensor, layer: LinearMap, gamma: float) -> Tensor:
-        ctx.save_for_backward(y)
+    def forward(ctx: Any, x: Tensor, made: tuple[Tensor], layer: LinearMap, gamma: float) -> Tensor:
+        ctx.save_for_backward(*made)
         ctx.layer, ctx.gamma = layer, gamma
-        return y
+        return made[0]
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:

@@ -19,7 +19,6 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 
 from pellucid._arguments import real
 from pellucid._errors import ArgumentError, explain_error
@@ -27,7 +26,7 @@ from pellucid.relevance.activations import Elementwise, slope_at_zero
 from pellucid.relevance.gamma import Gamma
 from pellucid.relevance.linear import linear_map
 from pellucid.relevance.operations import Operation
-from pellucid.relevance.rules import Rules, applied
+from pellucid.relevance.rules import Rule, Rules
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class GradientRules(Rules):
         if gamma == 0:
             return operation.result()
         (x,) = operation.dependent
-        return applied(Gamma, x, operation.values(), linear_map(operation), gamma)
+        return Gamma.on(x, operation.values(), linear_map(operation), gamma)
 
     def norm(self, operation: Operation) -> Any:
         given = operation.named("input", "normalized_shape", "weight", "bias", "eps")
@@ -79,16 +78,16 @@ class GradientRules(Rules):
         if eps is None:
             eps = 1e-5 if centred else torch.finfo(x.dtype).eps
         dims = tuple(range(-len(given["normalized_shape"]), 0))
-        return applied(Normalised, x, operation.values(), given["weight"], eps, dims, centred)
+        return Normalised.on(x, operation.values(), given["weight"], eps, dims, centred)
 
     def softmax(self, operation: Operation) -> Any:
         return operation.values() if self.attention == "constant" else operation.result()
 
     def activation(self, x: Tensor, y: Tensor, function: Elementwise) -> Tensor:
         found: Tensor = (
-            applied(Identity, x, y, slope_at_zero(function))
+            Identity.on(x, y, slope_at_zero(function))
             if self.elementwise == "identity"
-            else applied(Differentiated, x, y, function)
+            else Differentiated.on(x, y, function)
         )
         return found
 
@@ -97,14 +96,14 @@ def _half(gradient: Tensor) -> Tensor:
     return gradient / 2
 
 
-class Identity(Function):
+class Identity(Rule):
     """y = f(x), whose derivative is taken to be f(x) / x, and at zero its limit there."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, y: Tensor, slope: float) -> Tensor:
-        ctx.save_for_backward(x, y)
+    def forward(ctx: Any, x: Tensor, made: tuple[Tensor], slope: float) -> Tensor:
+        ctx.save_for_backward(x, *made)
         ctx.slope = slope
-        return y
+        return made[0]
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
@@ -113,14 +112,14 @@ class Identity(Function):
         return gradient * ratio, None, None
 
 
-class Differentiated(Function):
+class Differentiated(Rule):
     """y = f(x) with its own derivative."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, y: Tensor, function: Elementwise) -> Tensor:
+    def forward(ctx: Any, x: Tensor, made: tuple[Tensor], function: Elementwise) -> Tensor:
         ctx.save_for_backward(x)
         ctx.function = function
-        return y
+        return made[0]
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
@@ -131,14 +130,14 @@ class Differentiated(Function):
         return found, None, None
 
 
-class Normalised(Function):
+class Normalised(Rule):
     """y = (x - mean) / std * weight + bias, or without the mean; std is taken to be a constant."""
 
     @staticmethod
     def forward(
         ctx: Any,
         x: Tensor,
-        y: Tensor,
+        made: tuple[Tensor],
         weight: Tensor | None,
         eps: float,
         dims: tuple[int, ...],
@@ -146,7 +145,7 @@ class Normalised(Function):
     ) -> Tensor:
         ctx.save_for_backward(x, weight)
         ctx.settings = eps, dims, centred
-        return y
+        return made[0]
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:

@@ -55,7 +55,7 @@ class Operation:
     @cached_property
     def dependent(self) -> tuple[Tensor, ...]:
         """The operands that depend on the input, in their order."""
-        found = tensors_in((self.args, dict(self.kwargs)))
+        found = tensors_in((self.args, self.kwargs))
         return tuple(tensor for tensor in found if tensor.requires_grad)
 
     def result(self) -> Any:
@@ -138,7 +138,7 @@ def tensors_in(found: Any) -> Iterator[Tensor]:
     elif isinstance(found, list | tuple):
         for inner in found:
             yield from tensors_in(inner)
-    elif isinstance(found, dict):
+    elif isinstance(found, Mapping):
         yield from tensors_in(list(found.values()))
 
 

@@ -52,7 +52,11 @@ class Rules(ABC):
         """An element-wise function y = f(x) with f(0) = 0."""
 
 
-def applied(rule: type[Function], *args: Any) -> Any:
-    """What the forward of an autograd function returns, whose backward is a rule."""
-    apply: Callable[..., Any] = rule.apply
-    return apply(*args)
+class Rule(Function):
+    """An autograd function that returns numbers which are there already; its backward is a rule."""
+
+    @classmethod
+    def on(cls, x: Tensor, y: Tensor, *settings: Any) -> Any:
+        """The numbers y, which came of x, with this rule as the way back to x."""
+        apply: Callable[..., Any] = cls.apply
+        return apply(x, (y,), *settings)  # in a tuple y is new, and not a view of an argument

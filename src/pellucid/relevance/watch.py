@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from threading import get_ident
 from typing import Any
 
 import torch
@@ -19,14 +20,24 @@ from pellucid.relevance.rules import Rules
 
 
 @contextmanager
-def following(rules: Rules, activations: Sequence[nn.Module]) -> Iterator[RuleWatch]:
-    """Inside the block, this thread's models are differentiated by these rules.
+def following(
+    rules: Rules, activations: Sequence[nn.Module] = (), model: nn.Module | None = None
+) -> Iterator[RuleWatch]:
+    """Inside the block, what this thread computes is differentiated by these rules.
 
-    `activations` are the modules that count as one element-wise function each. The derivative
-    itself is best taken after the block, when nothing is watched any more.
+    `activations` are the modules that count as one element-wise function each, and `model` is the
+    whole, whose outputs must all have a known way back. The derivative itself is taken after the
+    block, when nothing is watched any more.
     """
-    watch = RuleWatch(rules)
+    watch, owner = RuleWatch(rules), get_ident()
+
+    def leave(module: nn.Module, args: Any, output: Any) -> None:
+        if get_ident() == owner:
+            watch.leave(output)
+
     with ExitStack() as stack:
+        if model is not None:
+            stack.callback(model.register_forward_hook(leave).remove)
         for activation in activations:
             stack.enter_context(watch.as_one(activation))
         stack.enter_context(watch)
@@ -59,7 +70,7 @@ class RuleWatch(TorchFunctionMode):
             found = operation.result()
             return self._marked(found, self._lengths) if divided else found
         kind = kind_of(operation)
-        if kind is None or (divided and kind != "scale"):
+        if kind is None or not self._has_a_rule(operation, divided):
             return self._without_a_rule(operation)
         if kind == "length":
             return self._marked(operation.values(), self._lengths)
@@ -93,17 +104,32 @@ class RuleWatch(TorchFunctionMode):
         with edited(inside, enter), edited(outside, leave):
             yield
 
+    def leave(self, output: Any) -> None:
+        """What the model returns must have been made here as well."""
+        for tensor in tensors_in(output):
+            self._enter(tensor)
+
     def _enter(self, tensor: Tensor) -> Tensor:
         """Weights become constants; a state that was not made here has an unknown way back."""
         if not tensor.requires_grad:
             return tensor
         if isinstance(tensor, nn.Parameter):
             return tensor.detach()
-        if tensor.is_leaf and (self._source is None or self._source is tensor):
-            self._source = tensor
+        if tensor.is_leaf:
+            self._source = tensor if self._source is None else self._source
         elif tensor not in self._known:
             self._refuse(tensor, "an operation that torch does not show")
         return tensor
+
+    def _has_a_rule(self, operation: Operation, divided: bool) -> bool:
+        """Whether nothing stands in the way of its kind's rule.
+
+        A second leaf is a weight in disguise, and a length is there to multiply or divide by.
+        """
+        leaves = [tensor for tensor in operation.dependent if tensor.is_leaf]
+        if any(leaf is not self._source for leaf in leaves):
+            return False
+        return not divided or kind_of(operation) == "scale"
 
     def _marked(self, found: Any, mark: WeakTensorKeyDictionary) -> Any:
         """Remember what kind of tensors an operation returned."""
