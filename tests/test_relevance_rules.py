@@ -25,7 +25,7 @@ def randn(*shape, seed=0):
 
 
 def sent_back(rules, function, x, arriving, activations=()):
-    """What comes back to x when `arriving` is at the outputs; the numbers must be the function's."""
+    """What comes back to x when `arriving` is at the outputs, whose numbers must not change."""
     leaf = x.detach().requires_grad_()
     with following(rules, activations):
         y = function(leaf)
@@ -77,7 +77,7 @@ def test_a_linear_layer_shares_by_sign(alpha, joint):
     }
     for name, function in spellings.items():
         found = sent_back(rules, function, x, arriving[None])
-        close(found, expected), name
+        assert torch.allclose(found, expected, rtol=1e-9, atol=1e-9), name
 
 
 def test_a_joint_denominator_conserves_relevance():
@@ -124,11 +124,12 @@ def test_the_stabiliser_has_the_sign_of_the_sum():
 
 
 def test_epsilon_is_the_least_size_of_a_sum():
-    x = torch.tensor([[1.0], [-1.0 + 1e-6]], dtype=torch.float64)
+    x = torch.tensor([[1.0, 1.0], [-1.0 + 1e-6, 3.0]], dtype=torch.float64)
     rules = DeepTaylor(epsilon=0.5)
     for sign, function in ((1.0, lambda x: x[0] + x[1]), (-1.0, lambda x: x[0] - -x[1])):
-        found = sent_back(rules, function, x, torch.ones(1, dtype=torch.float64))
-        assert float(found[0]) == pytest.approx(1 / (1e-6 + 0.5 * (2 - 1e-6)), rel=1e-6), sign
+        found = sent_back(rules, function, x, torch.ones(2, dtype=torch.float64))
+        assert float(found[0, 0]) == pytest.approx(1 / (0.5 * (2 - 1e-6)), rel=1e-6), sign
+        assert float(found[0, 1]) == pytest.approx(1 / 4, rel=1e-6), sign
 
 
 def test_what_comes_back_over_a_fork_is_added_up():

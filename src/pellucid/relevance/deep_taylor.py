@@ -69,10 +69,9 @@ class DeepTaylor(Rules):
 
 
 def over(relevance: Tensor, output: Tensor, least: Tensor | float = 0.0) -> Tensor:
-    """Relevance divided by an output that is kept away from zero; nothing where it is zero."""
-    away = least + _STABILISER
-    stable = torch.where(output < 0, output - away, output + away)
-    return torch.where(output == 0, 0.0, relevance / stable)
+    """Relevance divided by an output of at least some size; nothing where the output is zero."""
+    size = output.abs().clamp(min=least) + _STABILISER
+    return torch.where(output == 0, 0.0, relevance / torch.where(output < 0, -size, size))
 
 
 class Passed(Rule):
