@@ -311,7 +311,8 @@ def test_partial_lrp_reads_the_last_map(family, models):
     model = models[family]
     _, maps = by_hand(model, Classical(joint=False))
     expected = maps[-1].clamp(min=0).mean(0)[0]
-    explained = pellucid.explain(model, sample_inputs(model)[0], method="partial_lrp", target=1)
+    raw = sample_inputs(model)[0]
+    explained = pellucid.explain(model, raw, method="partial_lrp", target=1, preset="chefer")
     agree(explained.scores, expected, 1e-6)
 
 

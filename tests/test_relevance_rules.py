@@ -132,6 +132,38 @@ def test_epsilon_is_the_least_size_of_a_sum():
         assert float(found[0, 1]) == pytest.approx(1 / 4, rel=1e-6), sign
 
 
+@pytest.mark.parametrize("attends", [True, False], ids=["mixture", "scores"])
+def test_epsilon_is_the_least_size_of_a_product(attends):
+    """Of a mixture its terms in one sign; of scores the product of the lengths."""
+    a, v, arriving = randn(3, 4), randn(4, 5, seed=1), randn(3, 5, seed=2)
+    a = a.softmax(-1) if attends else a
+    x = torch.cat([a.flatten(), v.flatten()])
+    found = sent_back(
+        DeepTaylor(epsilon=0.3), lambda x: x[:12].view(3, 4) @ x[12:].view(4, 5), x, arriving
+    )
+    expected = torch.zeros_like(a)
+    for i in range(3):
+        for k in range(5):
+            z = float(a[i] @ v[:, k])
+            most = float(a[i] @ v[:, k].abs() if attends else a[i].norm() * v[:, k].norm())
+            share = float(arriving[i, k]) / math.copysign(max(abs(z), 0.3 * most), z)
+            expected[i] += 0.5 * a[i] * v[:, k] * share
+    close(found[:12].view(3, 4), expected)
+
+
+def test_a_rotation_of_queries_is_one_sum_whatever_its_angle():
+    """It is neither rescaled nor kept from zero, so only relative positions matter."""
+    x, arriving = randn(1, 2, 3, 4), randn(1, 2, 3, 4, seed=1)
+    c, s = randn(4, seed=2), randn(4, seed=3)
+
+    def rotated(x):
+        return x * c + torch.cat([-x[..., 2:], x[..., :2]], dim=-1) * s
+
+    expected = sent_back(DEEP, rotated, x, arriving)
+    for rules in (DeepTaylor(epsilon=0.5), JOINT):
+        close(sent_back(rules, rotated, x, arriving), expected, 1e-6)
+
+
 def test_what_comes_back_over_a_fork_is_added_up():
     x, arriving = randn(2, 3), randn(2, 2, 3, seed=1)
     found = sent_back(DEEP, lambda x: torch.stack([x.tanh(), F.gelu(x)]), x, arriving)

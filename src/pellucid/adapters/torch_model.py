@@ -248,11 +248,14 @@ class TorchAdapter(Adapter):
                 carriers[name] = after  # a sum passes its gradient on to its terms
         return Recording(output, layers, carriers)
 
-    def following(self, rules: Rules | None) -> AbstractContextManager[object]:
+    @contextmanager
+    def following(self, rules: Rules | None) -> Iterator[None]:
         """Inside the block, derivatives of the model follow these rules; None leaves them alone."""
         if rules is None:
-            return nullcontext()
-        return following(rules, self.anatomy.activations, self.module)
+            yield
+            return
+        with self._alone(), following(rules, self.anatomy.activations, self.module):
+            yield
 
     def _rules_problem(self, anatomy: Anatomy) -> str | None:
         """Which operation on the probe no rule is known for, or None."""

@@ -22,12 +22,12 @@ from pellucid.relevance.deep_taylor import DeepTaylor
     signed=True,
     presets={"chefer": {"epsilon": 0.0}},
 )
-def lrp(case: Case, *, alpha: float = 1.0, epsilon: float = 1e-3) -> Tensor:
+def lrp(case: Case, *, alpha: float = 1.0, epsilon: float = 0.05) -> Tensor:
     """The relevance of each pixel or word embedding, by the alpha-beta rules of linear layers.
 
     `alpha` weighs what speaks for an output; beta = alpha - 1 weighs what speaks against it. A sum
     of states of either sign may be near zero, and dividing by it would make a map of nothing else;
-    `epsilon` is its least size, as a fraction of the sizes of its terms. Preset "chefer" has none.
+    `epsilon` is its least size, as a fraction of how large it could be. Preset "chefer" has none.
     """
     relevance = case.gradient(case.input(), rules=DeepTaylor(alpha, epsilon=epsilon))
     return case.sum_features(relevance)

@@ -20,9 +20,13 @@ from pellucid.relevance.deep_taylor import DeepTaylor
     needs=Needs.ATTENTION | Needs.READOUT | Needs.RULES,
     cite=("voita2019analyzing", "chefer2021transformer"),
     signed=False,
+    presets={"chefer": {"epsilon": 0.0}},
 )
-def partial_lrp(case: Case) -> Tensor:
-    """What arrives by LRP at the last attention map, its positive part averaged over heads."""
-    trace = case.record(Needs.ATTENTION, gradients=True, rules=DeepTaylor())
+def partial_lrp(case: Case, *, epsilon: float = 0.05) -> Tensor:
+    """What arrives by LRP at the last attention map, its positive part averaged over heads.
+
+    `epsilon` is that of `lrp`.
+    """
+    trace = case.record(Needs.ATTENTION, gradients=True, rules=DeepTaylor(epsilon=epsilon))
     (relevance,) = trace.gradient("attention", layers=slice(-1, None))  # b h t s
     return case.read(relevance.clamp(min=0).mean(dim=1))

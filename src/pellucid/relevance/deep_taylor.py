@@ -11,7 +11,7 @@ returns that of the inputs, so what autograd adds up at a fork is relevance.
     all else              passes on unchanged
 
 `joint` is Chefer et al.'s own variant: a linear layer has one denominator for both signs, and what
-a sum of two states gives to each is rescaled so that together they keep what arrived (eqs. 8-10).
+a sum of two streams gives to each is rescaled so that together they keep what arrived (eqs. 8-10).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from torch.autograd import Function
 
 from pellucid.relevance.activations import Elementwise
 from pellucid.relevance.linear import LinearMap, linear_map
-from pellucid.relevance.operations import SUBTRACTIONS, Operation
+from pellucid.relevance.operations import MATRIX_PRODUCTS, SUBTRACTIONS, Operation, wide
 from pellucid.relevance.rules import Rule, Rules
 
 _STABILISER = 1e-9
@@ -38,11 +38,13 @@ class DeepTaylor(Rules):
 
     alpha: float = 1.0
     joint: bool = False
-    epsilon: float = 0.0  # the least size of a sum, as a fraction of the sizes of its terms
+    epsilon: float = 0.0  # the least size of a sum or product, as a fraction of what it could be
 
     def sum(self, operation: Operation) -> Any:
-        keep = self.joint and len(operation.dependent) == 2
-        return Shared.of(operation, 1.0, self.epsilon, keep)
+        dims = [operand.dim() for operand in operation.dependent]
+        keep = self.joint and dims == [3, 3]
+        epsilon = self.epsilon if max(dims) <= 3 else 0.0  # queries (b h t d) are only rotated
+        return Shared.of(operation, 1.0, epsilon, keep)
 
     def scale(self, operation: Operation) -> Any:
         return Passed.on(operation.dependent[0], operation.values())
@@ -68,9 +70,9 @@ class DeepTaylor(Rules):
         return found
 
 
-def over(relevance: Tensor, output: Tensor, least: Tensor | float = 0.0) -> Tensor:
+def over(relevance: Tensor, output: Tensor, least: Tensor | None = None) -> Tensor:
     """Relevance divided by an output of at least some size; nothing where the output is zero."""
-    size = output.abs().clamp(min=least) + _STABILISER
+    size = output.abs() + _STABILISER if least is None else output.abs().maximum(least)
     return torch.where(output == 0, 0.0, relevance / torch.where(output < 0, -size, size))
 
 
@@ -102,18 +104,21 @@ class Shared(Function):
         ctx: Any, operation: Operation, factor: float, epsilon: float, keep: bool, *operands: Tensor
     ) -> Tensor:
         found: Tensor = operation.values()
-        ctx.save_for_backward(found, *operands)
+        ctx.save_for_backward(*operands)
         ctx.settings = operation, factor, epsilon, keep
         return found
 
     @staticmethod
     def backward(ctx: Any, relevance: Tensor) -> Any:
-        y, *operands = ctx.saved_tensors
         operation, factor, epsilon, keep = ctx.settings
-        least = epsilon * _size(operation, operands) if epsilon else 0.0
+        operands = [wide(x.detach()) for x in ctx.saved_tensors]
+        least = epsilon * _size(operation, operands) if epsilon else None
+        relevance = wide(relevance)
         with torch.enable_grad():
             leaves = [x.detach().requires_grad_() for x in operands]
-            gradients = torch.autograd.grad(operation.of(leaves), leaves, over(relevance, y, least))
+            y = operation.of(leaves)
+            share = over(relevance, y.detach(), least)
+            gradients = torch.autograd.grad(y, leaves, share)
         shares = [factor * x * g for x, g in zip(operands, gradients, strict=True)]
         if keep:
             shares = _rescaled(shares, relevance)
@@ -121,8 +126,15 @@ class Shared(Function):
 
 
 def _size(operation: Operation, operands: Sequence[Tensor]) -> Tensor:
-    """The sum of the sizes of all terms of a sum or product."""
-    sizes = [x.detach().abs() for x in operands]
+    """How large a sum or product could be: all its terms of one sign.
+
+    A score of a query and a key could be the product of their lengths, however they are rotated.
+    """
+    first, *others = operands
+    if operation.name in MATRIX_PRODUCTS - {"einsum"} and others and (first < 0).any():
+        lengths: Tensor = first.norm(dim=-1, keepdim=True) * others[0].norm(dim=-2, keepdim=True)
+        return lengths
+    sizes = [x.abs() for x in operands]
     if operation.name in SUBTRACTIONS and len(sizes) == 2:
         sizes[1] = -sizes[1]
     found: Tensor = operation.of(sizes)
@@ -157,6 +169,7 @@ class AlphaBeta(Rule):
     @staticmethod
     def backward(ctx: Any, relevance: Tensor) -> Any:
         layer, alpha, joint = ctx.settings
+        relevance = wide(relevance)
         up, down = layer.weight.clamp(min=0), layer.weight.clamp(max=0)
         found = alpha * _share(layer, relevance, up, down, joint)
         if alpha != 1:
@@ -192,7 +205,7 @@ class Box(Rule):
         low = x.amin(dim=dims, keepdim=True).expand_as(x)
         high = x.amax(dim=dims, keepdim=True).expand_as(x)
         z = layer.forward(x, weight) - layer.forward(low, up) - layer.forward(high, down)
-        share = over(relevance, z)
+        share = over(wide(relevance), z)
         found = x * layer.back(share, weight)
         found = found - low * layer.back(share, up) - high * layer.back(share, down)
         return found, None, None

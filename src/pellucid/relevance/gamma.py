@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from pellucid.relevance.linear import LinearMap
+from pellucid.relevance.operations import wide
 from pellucid.relevance.rules import Rule
 
 
@@ -35,7 +36,8 @@ class Gamma(Rule):
         upwards = layer.forward(x.clamp(min=0), up) + layer.forward(x.clamp(max=0), down)
         if layer.bias is not None:
             upwards = upwards + layer.bias.clamp(min=0)
-        relevance = gradient * z
+        z = wide(z)
+        relevance = wide(gradient) * z
         positive = _share(relevance, z + gamma * upwards, z > 0)
         negative = _share(relevance, z + gamma * (z - upwards), z < 0)
         more_up = (1 + gamma) * positive + negative  # over the terms that pull upwards

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pellucid.relevance.operations import Operation
+from pellucid.relevance.operations import Operation, wide
 
 
 @dataclass(frozen=True)
@@ -34,20 +34,23 @@ class LinearMap:
 
 
 def linear_map(operation: Operation) -> LinearMap:
-    """The map that a linear operation carries out, on detached tensors."""
-    name = operation.name
+    """The map that a linear operation carries out, on detached tensors of one type."""
+    name, forward = operation.name, F.linear
+    bias: Tensor | None = None
     if name == "addmm":
         bias, x, weight = operation.args
-        return LinearMap(x.detach(), weight.T, bias, F.linear, convolves=False)
-    if name not in ("linear", "conv1d", "conv2d", "conv3d"):
+        weight = weight.T
+    elif name == "linear" or name.startswith("conv"):
+        given = operation.named(
+            "input", "weight", "bias", "stride", "padding", "dilation", "groups"
+        )
+        x, weight, bias = (given.pop(key) for key in ("input", "weight", "bias"))
+        if name != "linear":
+            settings = {key: value for key, value in given.items() if value is not None}
+            bias = None if bias is None else bias.view(-1, *[1] * (weight.dim() - 2))  # c h w
+            forward = partial(operation.function, **settings)
+    else:
         x, weight = operation.args
-        return LinearMap(x.detach(), weight.T, None, F.linear, convolves=False)
-    given = operation.named("input", "weight", "bias", "stride", "padding", "dilation", "groups")
-    x, weight, bias = (given.pop(key) for key in ("input", "weight", "bias"))
-    if name == "linear":
-        return LinearMap(x.detach(), weight, bias, F.linear, convolves=False)
-    settings = {key: value for key, value in given.items() if value is not None}
-    if bias is not None:
-        bias = bias.view(-1, *[1] * (weight.dim() - 2))  # of c h w
-    convolve: Callable[..., Tensor] = operation.function
-    return LinearMap(x.detach(), weight, bias, partial(convolve, **settings), convolves=True)
+        weight = weight.T
+    bias = None if bias is None else wide(bias)
+    return LinearMap(wide(x.detach()), wide(weight), bias, forward, name.startswith("conv"))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+import torch
 from torch import Tensor
 
 Kind = Literal[
@@ -129,6 +130,11 @@ def _is_linear_in_its_input(operation: Operation) -> bool:
         return False  # other factors than one
     args = operation.args
     return len(args) > position and [id(t) for t in operation.dependent] == [id(args[position])]
+
+
+def wide(tensor: Tensor) -> Tensor:
+    """In float32 at least, which the formulas of rules need."""
+    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 
 
 def tensors_in(found: Any) -> Iterator[Tensor]:
