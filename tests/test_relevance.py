@@ -485,7 +485,14 @@ def test_other_classes_have_other_relevance(method, models):
     assert not torch.allclose(one.scores, two.scores)
 
 
-PRESETS = [
+def test_going_back_may_end_at_the_last_layers(models):
+    trace = first_case(models["bert"]).record(Needs.ATTENTION, gradients=True)
+    whole = trace.gradient("attention")
+    assert torch.equal(trace.gradient("attention", layers=slice(-1, None)), whole[-1:])
+    assert trace.gradient("attention") is whole
+
+
+SETTINGS = [
     ("attn_lrp", {"attention": "constant", "gamma": 0.05, "conv_gamma": 0.25}),
     ("cp_lrp", {"gamma": 1.0}),
     ("conservative_lrp", {"gamma": 0.25}),
@@ -495,7 +502,7 @@ PRESETS = [
 
 
 @pytest.mark.parametrize("family", ["vit", "gpt2", "plain-image"])
-@pytest.mark.parametrize(("method", "settings"), PRESETS)
+@pytest.mark.parametrize(("method", "settings"), SETTINGS)
 def test_settings_keep_the_promises(method, settings, family):
     check_method(method, lambda dtype: build(family, dtype=dtype), **settings)
 
@@ -516,6 +523,28 @@ def test_other_heads_have_rules(head, tiny):
     family, tokenizer = HEADS[head]
     module = getattr(transformers, head)(tiny(family).module.config)
     assert Needs.RULES in adapt(module.eval(), tokenizer(), name=head).offers
+
+
+_SMALL = {"vocab_size": 300, "pad_token_id": 0, "hidden_size": 32, "initializer_range": 0.3}
+_LAYERS = _SMALL | {"num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+UNSEEN = {  # families that no line of the rules was written for
+    "Bloom": _SMALL | {"n_layer": 2, "n_head": 4},
+    "Gemma2": _LAYERS | {"num_key_value_heads": 2, "head_dim": 8, "query_pre_attn_scalar": 8},
+    "GPTNeoX": _LAYERS,
+}
+
+
+@pytest.mark.parametrize("family", UNSEEN)
+def test_families_that_were_not_thought_of_conserve_as_well(family):
+    """ALiBi in one product, capped scores and (1 + weight) norms, parallel branches."""
+    settings = getattr(transformers, f"{family}Config")(**UNSEEN[family])
+    torch.manual_seed(0)
+    module = getattr(transformers, f"{family}ForCausalLM")(settings).eval().double()
+    model = adapt(module, byte_bpe(), name=family)
+    target = Target.logit(3)
+    case = Case(model, model.encode(sample_inputs(model), target), target)
+    found = pellucid.methods.METHODS["cp_lrp"](case)
+    assert float((found.extras["absorbed"] / case.value).abs().max()) < 1e-5
 
 
 @pytest.mark.parametrize("name", ["gelu", "gelu_new", "gelu_fast", "quick_gelu", "silu", "relu2"])

@@ -407,10 +407,32 @@ def test_gamma_of_a_convolution_is_that_of_its_linear_layer():
     close((x * found).flatten(), expected)
 
 
-@pytest.mark.parametrize("name", ["gamma", "conv_gamma"])
-def test_a_negative_gamma_is_refused(name):
+@pytest.mark.parametrize(
+    ("rules", "name"),
+    [
+        (GradientRules, "gamma"),
+        (GradientRules, "conv_gamma"),
+        (DeepTaylor, "alpha"),
+        (DeepTaylor, "epsilon"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(rules, name):
     with pytest.raises(ArgumentError, match=f"{name}=-1"):
-        GradientRules(**{name: -1.0})
+        rules(**{name: -1.0})
+
+
+def test_a_product_added_to_a_constant_is_a_product():
+    x, constant, arriving = randn(2, 1, 3, 3), randn(1, 3, 3, seed=1), randn(1, 3, 3, seed=2)
+
+    def together(x):
+        return torch.baddbmm(constant, x[0], x[1], alpha=0.5)
+
+    def apart(x):
+        return constant + 0.5 * (x[0] @ x[1])
+
+    for rules in (DEEP, GRADIENT):
+        found = sent_back(rules, together, x, arriving)
+        close(found, sent_back(rules, apart, x, arriving), 1e-6)
 
 
 # ---- what has no rule ----------------------------------------------------------------------------

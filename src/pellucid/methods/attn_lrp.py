@@ -34,8 +34,8 @@ def attn_lrp(
 
     `gamma` of linear layers (all of them, projections of attention included) and `conv_gamma` of
     convolutions favour what agrees with the sign of an output; 0 is the epsilon rule. Vision models
-    need them, and constant attention (preset "vit"), against noise. What constants such as biases
-    and positions kept of the target is stored beside the scores as `absorbed`.
+    need them, and constant attention (preset "vit"), against noise. What biases, positions and the
+    model's own tokens kept of a logit is stored beside the scores as `absorbed`.
     """
     x = case.input()  # b c h w pixels, or b t d word embeddings
     relevance = x * case.gradient(x, rules=GradientRules(attention, "identity", gamma, conv_gamma))

@@ -24,8 +24,8 @@ def cp_lrp(case: Case, *, gamma: float = 0.0, conv_gamma: float = 0.0) -> Attrib
     """The relevance of each pixel or word embedding, with attention as a constant.
 
     `gamma` of linear layers and `conv_gamma` of convolutions are those of `attn_lrp`. Only
-    constants keep relevance (biases, positions, the model's own tokens): how much of the target
-    they kept is stored beside the scores as `absorbed`.
+    constants keep relevance (biases, positions, the model's own tokens): how much of a logit they
+    kept is stored beside the scores as `absorbed`.
     """
     x = case.input()  # b c h w pixels, or b t d word embeddings
     relevance = x * case.gradient(x, rules=GradientRules("constant", "identity", gamma, conv_gamma))

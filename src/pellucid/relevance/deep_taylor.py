@@ -4,14 +4,18 @@ Montavon et al. 2017 (deep Taylor decomposition) and Binder et al. 2016, as Chef
 2021, carry them over to Transformers. Each backward below takes the relevance of the outputs and
 returns that of the inputs, so what autograd adds up at a fork is relevance.
 
-    linear layer          alpha-beta: what pulls up by its share alone; bias gets nothing
-    convolution of pixels the box rule z^B
-    sum                   in proportion to the summands
-    product of states     half to each, in proportion to its terms
-    all else              passes on unchanged
+    linear layer            alpha-beta: in proportion to what pulls up; bias gets nothing
+    convolution of pixels   the box rule z^B
+    sum                     in proportion to the summands
+    product of states       half to each, in proportion to its terms
+    all else                passes on unchanged
 
-`joint` is Chefer et al.'s own variant: a linear layer has one denominator for both signs, and what
-a sum of two streams gives to each is rescaled so that together they keep what arrived (eqs. 8-10).
+`joint` is Chefer et al.'s own variant (section 3.2): a linear layer has one denominator for both
+signs, and what a sum of two streams gives to each is rescaled so that they keep what arrived.
+
+Denominators are stabilised by 1e-9 with their own sign. `epsilon` is a stronger guard for sums and
+products of either sign, which may cancel: their size counts as at least that fraction of what it
+could be. It looks at lengths of queries and keys, so it does not depend on how they are rotated.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ from torch.autograd import Function
 from pellucid.relevance.activations import Elementwise
 from pellucid.relevance.linear import LinearMap, linear_map
 from pellucid.relevance.operations import MATRIX_PRODUCTS, SUBTRACTIONS, Operation, wide
-from pellucid.relevance.rules import Rule, Rules
+from pellucid.relevance.rules import Rule, Rules, at_least
 
 _STABILISER = 1e-9
 
@@ -39,6 +43,10 @@ class DeepTaylor(Rules):
     alpha: float = 1.0
     joint: bool = False
     epsilon: float = 0.0  # the least size of a sum or product, as a fraction of what it could be
+
+    def __post_init__(self) -> None:
+        at_least("alpha", self.alpha, 1.0)
+        at_least("epsilon", self.epsilon, 0.0)
 
     def sum(self, operation: Operation) -> Any:
         dims = [operand.dim() for operand in operation.dependent]

@@ -20,13 +20,11 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from pellucid._arguments import real
-from pellucid._errors import ArgumentError, explain_error
 from pellucid.relevance.activations import Elementwise, slope_at_zero
 from pellucid.relevance.gamma import Gamma
 from pellucid.relevance.linear import linear_map
-from pellucid.relevance.operations import Operation
-from pellucid.relevance.rules import Rule, Rules
+from pellucid.relevance.operations import Operation, wide
+from pellucid.relevance.rules import Rule, Rules, at_least
 
 
 @dataclass(frozen=True)
@@ -39,16 +37,8 @@ class GradientRules(Rules):
     conv_gamma: float = 0.0  # of convolutions
 
     def __post_init__(self) -> None:
-        for name, gamma in (("gamma", self.gamma), ("conv_gamma", self.conv_gamma)):
-            if real(name, gamma) < 0:
-                raise ArgumentError(
-                    explain_error(
-                        "the gamma rule favours what agrees with an output",
-                        got=f"{name}={gamma}",
-                        expected="a number of at least 0, where 0 is the epsilon rule",
-                        instead=f"{name}=0.25",
-                    )
-                )
+        at_least("gamma", self.gamma, 0.0)
+        at_least("conv_gamma", self.conv_gamma, 0.0)
 
     def sum(self, operation: Operation) -> Any:
         return operation.result()
@@ -151,8 +141,9 @@ class Normalised(Rule):
     def backward(ctx: Any, gradient: Tensor) -> Any:
         x, weight = ctx.saved_tensors
         eps, dims, centred = ctx.settings
+        x, scaled = wide(x), wide(gradient)
         square = x.var(dims, correction=0, keepdim=True) if centred else x.pow(2).mean(dims, True)
-        scaled = (gradient if weight is None else gradient * weight) * (square + eps).rsqrt()
+        scaled = (scaled if weight is None else scaled * weight) * (square + eps).rsqrt()
         if centred:
             scaled = scaled - scaled.mean(dims, keepdim=True)
-        return scaled.to(x.dtype), None, None, None, None, None
+        return scaled, None, None, None, None, None

@@ -96,6 +96,8 @@ def kind_of(operation: Operation) -> Kind | None:
         return "scale"
     if name in MATRIX_PRODUCTS and len(dependent) <= 2:
         return _kind_of_matrix_product(operation) if one else "product"
+    if name == "baddbmm":  # a constant and a product
+        return "product" if len(dependent) == 2 and dependent[0] is operation.args[1] else None
     if name in LINEAR or name == "addmm":
         return "linear" if _is_linear_in_its_input(operation) else None
     if name in LENGTHS or (name in ("pow", "__pow__") and operation.args[1] in (0.5, -0.5)):

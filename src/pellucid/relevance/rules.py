@@ -9,6 +9,8 @@ from typing import Any
 from torch import Tensor
 from torch.autograd import Function
 
+from pellucid._arguments import real
+from pellucid._errors import ArgumentError, explain_error
 from pellucid.relevance.activations import Elementwise
 from pellucid.relevance.operations import Operation
 
@@ -50,6 +52,19 @@ class Rules(ABC):
     @abstractmethod
     def activation(self, x: Tensor, y: Tensor, function: Elementwise) -> Tensor:
         """An element-wise function y = f(x) with f(0) = 0."""
+
+
+def at_least(name: str, value: float, least: float) -> None:
+    """Refuse a setting of rules that is too small to mean anything."""
+    if real(name, value) < least:
+        raise ArgumentError(
+            explain_error(
+                f"the rules of relevance have no such {name}",
+                got=f"{name}={value}",
+                expected=f"a number of at least {least:g}",
+                instead=f"{name}={least:g}",
+            )
+        )
 
 
 class Rule(Function):
