@@ -475,6 +475,8 @@ WITHOUT = {
     "a root that nothing is divided by": lambda x: x + x.pow(2).sqrt(),
     "random": lambda x: F.dropout(x, 0.0),
     "three factors": lambda x: torch.einsum("i,i,i->i", x, x, x),
+    "a rounded fraction": lambda x: torch.div(x, 2.0, rounding_mode="floor") + 0 * x,
+    "an operand by name": lambda x: F.gelu(input=x),
     "a weight made of the state": lambda x: F.linear(x, torch.stack([x, x])),
 }
 

@@ -53,6 +53,11 @@ class Operation:
     def name(self) -> str:
         return getattr(self.function, "__name__", "")
 
+    @property
+    def first(self) -> Any:
+        """Its first operand, where it was passed by position."""
+        return self.args[0] if self.args else None
+
     @cached_property
     def dependent(self) -> tuple[Tensor, ...]:
         """The operands that depend on the input, in their order."""
@@ -92,25 +97,34 @@ def kind_of(operation: Operation) -> Kind | None:
         return "sum"
     if name in MULTIPLICATIONS and len(dependent) <= 2:
         return "scale" if one else "product"
-    if name in SIGNS or (name in DIVISIONS and one and dependent[0] is operation.args[0]):
+    if name in SIGNS:
         return "scale"
+    if name in DIVISIONS:  # by a constant, and not rounded
+        by_constant = one and dependent[0] is operation.first and not operation.kwargs
+        return "scale" if by_constant else None
     if name in MATRIX_PRODUCTS and len(dependent) <= 2:
         return _kind_of_matrix_product(operation) if one else "product"
     if name == "baddbmm":  # a constant and a product
-        return "product" if len(dependent) == 2 and dependent[0] is operation.args[1] else None
+        added = operation.named("input")["input"]
+        return "product" if len(dependent) == 2 and not added.requires_grad else None
     if name in LINEAR or name == "addmm":
         return "linear" if _is_linear_in_its_input(operation) else None
-    if name in LENGTHS or (name in ("pow", "__pow__") and operation.args[1] in (0.5, -0.5)):
+    if name in LENGTHS or (name in ("pow", "__pow__") and _exponent(operation) in (0.5, -0.5)):
         return "length"
     if name == "softmax":
         return "softmax"
-    if not one or dependent[0] is not operation.args[0] or _overwrites(operation):
+    if not one or dependent[0] is not operation.first or _overwrites(operation):
         return None
     return "activation" if name in ACTIVATIONS else "norm" if name in NORMS else None
 
 
 def _is_off(dropout: Operation) -> bool:
     return dropout.named("input", "p", "training")["training"] is False
+
+
+def _exponent(power: Operation) -> float | None:
+    found = power.named("input", "exponent")["exponent"]
+    return found if isinstance(found, int | float) else None
 
 
 def _overwrites(operation: Operation) -> bool:
@@ -120,7 +134,7 @@ def _overwrites(operation: Operation) -> bool:
 
 def _kind_of_matrix_product(operation: Operation) -> Kind:
     """A constant matrix on the right is a weight; any other constant weighs a sum."""
-    right = operation.args[-1]
+    right = operation.args[-1] if len(operation.args) == 2 else None
     weight = isinstance(right, Tensor) and right.dim() == 2 and not right.requires_grad
     return "linear" if weight and operation.name in ("matmul", "__matmul__", "mm") else "sum"
 
