@@ -16,7 +16,10 @@ from pathlib import Path
 import torch
 from _claims import Claim
 
-NAMES = ("starting", "memory", "recording", "attention_methods", "measuring", "walking", "drift")
+NAMES = (
+    *("starting", "memory", "recording", "measuring"),
+    *("attention_methods", "relevance", "walking", "drift"),
+)
 RESULTS = Path(__file__).parent / "results"
 
 

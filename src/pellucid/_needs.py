@@ -25,6 +25,7 @@ class Needs(enum.Flag):
     READOUT = enum.auto()
     TOKENS = enum.auto()
     TOKEN_DROP = enum.auto()
+    RULES = enum.auto()
 
 
 MEANING: dict[Needs, str] = {
@@ -37,6 +38,7 @@ MEANING: dict[Needs, str] = {
     Needs.READOUT: "the token, or the pooling of tokens, that its prediction is read from",
     Needs.TOKENS: "tokens or patches that a score can be given to",
     Needs.TOKEN_DROP: "leaving tokens out of the input",
+    Needs.RULES: "a rule of relevance for each of its operations",
 }
 
 

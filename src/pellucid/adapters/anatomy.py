@@ -76,6 +76,7 @@ class Anatomy:
     patchify: nn.Module | None = None
     behind: tuple[nn.Linear, ...] = ()  # maps after the last attention: a token at a time
     written_out: bool = True  # attention is done in plain steps, not by a fused operation
+    activations: tuple[nn.Module, ...] = ()  # modules that are an element-wise function
     offers: Needs = Needs.NOTHING
     missing: dict[Needs, str] = field(default_factory=dict)
 

@@ -15,7 +15,13 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from pellucid._errors import ArgumentError, ModelError, NumericalError, explain_error
+from pellucid._errors import (
+    ArgumentError,
+    ModelError,
+    NumericalError,
+    UnsupportedCombination,
+    explain_error,
+)
 from pellucid._needs import Needs
 from pellucid._types import Batch
 from pellucid.adapters.anatomy import Anatomy, examine
@@ -26,6 +32,10 @@ from pellucid.record.attention import Attention, AttentionWatch
 from pellucid.record.places import Place, edited, reached, recorded, replaced
 from pellucid.record.reading import maps_behind, only_read
 from pellucid.record.trace import Recorded, Recording
+from pellucid.relevance.activations import find_activations
+from pellucid.relevance.gradient import GradientRules
+from pellucid.relevance.rules import Rules
+from pellucid.relevance.watch import following
 
 Call = Callable[[nn.Module, Mapping[str, Tensor]], Any]
 
@@ -146,6 +156,7 @@ class TorchAdapter(Adapter):
             )
             found.grant(Needs.TOKEN_DROP, self._drop_problem(found))
             self._look_behind(found)
+            found.grant(Needs.RULES, self._rules_problem(found))
         if self.task == "other" and Needs.STREAM in found.offers:
             found.grant(Needs.READOUT, None)  # the user's function decides what is read
         return found
@@ -273,6 +284,34 @@ class TorchAdapter(Adapter):
                 if found.projection is not None
             ]
         return Recording(output, layers, carriers)
+
+    @contextmanager
+    def following(self, rules: Rules | None) -> Iterator[None]:
+        """Inside the block, derivatives of the model follow these rules; None leaves them alone."""
+        if rules is None:
+            yield
+            return
+        with self._alone(), following(rules, self.anatomy.activations, self.module):
+            yield
+
+    def _rules_problem(self, anatomy: Anatomy) -> str | None:
+        """Which operation on the probe no rule is known for, or None."""
+        if Needs.GRADIENTS not in anatomy.offers:
+            return anatomy.missing[Needs.GRADIENTS]
+        probe = self._probe()
+        with torch.no_grad():
+            anatomy.activations = find_activations(self.module, lambda: self.output(probe))
+        with torch.inference_mode(False), torch.enable_grad():
+            leaf = self.value_at(probe, "input").clone().requires_grad_()
+            try:
+                with following(GradientRules(), anatomy.activations, self.module) as watch:
+                    logits = logits_of(self.output_from(probe, "input", leaf))
+                torch.autograd.grad(logits.sum(), leaf)
+            except UnsupportedCombination:
+                return f"no rule is known for {watch.stopped_at}"
+            except RuntimeError as error:
+                return f"its operations cannot be watched one by one ({str(error).splitlines()[0]})"
+        return None
 
     def read_positions(self, batch: Batch) -> Tensor | None:
         """The few tokens that the prediction is read from (b k).
