@@ -30,7 +30,7 @@ from pellucid.adapters.branches import branches_of, places_of_branches
 from pellucid.record import precision
 from pellucid.record.attention import Attention, AttentionWatch
 from pellucid.record.places import Place, edited, reached, recorded, replaced
-from pellucid.record.reading import maps_behind, only_read
+from pellucid.record.reading import look_behind, only_read
 from pellucid.record.trace import Recorded, Recording
 from pellucid.relevance.activations import find_activations
 from pellucid.relevance.gradient import GradientRules
@@ -345,28 +345,29 @@ class TorchAdapter(Adapter):
         """How attention is done, and which maps follow it that tokens pass through one by one."""
         if Needs.ATTENTION not in anatomy.offers:
             return
-        probe, layers = self._probe(), len(anatomy.blocks)
-        with torch.no_grad(), AttentionWatch() as watch:
-            self._call(self.module, probe.inputs)
-        anatomy.written_out = watch.written_out
-        if anatomy.readout is None:
-            return
+        probe, outputs = self._probe(), []
+
+        def forward() -> None:
+            outputs.append(logits_of(self._call(self.module, probe.inputs)))
+
         with torch.no_grad(), recorded({"first": anatomy.embedding}) as stream:
-            whole = logits_of(self._call(self.module, probe.inputs))
-            mask = torch.ones(stream["first"].shape[:2], dtype=torch.bool, device=whole.device)
+            found = look_behind(self.module, forward, len(anatomy.blocks))
+            anatomy.written_out = found.written_out
+            mask = torch.ones(stream["first"].shape[:2], dtype=torch.bool, device=self.device)
             mask = probe.mask if probe.mask.shape == mask.shape else mask
-            positions = anatomy.readout.positions(probe, mask)
+            readout = anatomy.readout
+            positions = None if readout is None else readout.positions(probe, mask)
             if positions is None:
                 return
-            behind = maps_behind(self.module, lambda: self._call(self.module, probe.inputs), layers)
-            with only_read(behind, positions, mask.shape[1]):
-                alone = logits_of(self._call(self.module, probe.inputs))
+            with only_read(found.maps, positions, mask.shape[1]):
+                forward()
+        whole, alone = outputs
         if probe.reads is not None:
             index = probe.reads.to(whole.device)[..., None].expand(-1, -1, whole.shape[-1])
             whole, alone = whole.gather(1, index), alone.gather(1, index)
         tolerance = 1e-3 if self.dtype in (torch.float32, torch.float64) else 5e-2
         if (whole - alone).abs().max() <= tolerance * whole.abs().max():
-            anatomy.behind = behind
+            anatomy.behind = found.maps
 
     def _unfused(self) -> AbstractContextManager[Any]:
         """torch's own encoder leaves its layers aside in a fused path, unless a mode is active."""
