@@ -18,7 +18,7 @@ from pellucid.explorer.eigen import Null as InKernel
 from pellucid.explorer.inside import Inside
 from pellucid.explorer.level import Level
 from pellucid.explorer.perturbation import AlongGradient, Isotropic, Perturbed, Trial
-from pellucid.explorer.predictions import probabilities
+from pellucid.explorer.predictions import divergence, probabilities
 from pellucid.explorer.regions import Everywhere, Region
 from pellucid.explorer.selection import select
 from pellucid.explorer.settings import OTHERS, Settings
@@ -58,6 +58,10 @@ class Plan:
     def probabilities(self, logits: Tensor) -> Tensor:
         """What the model predicts, in float64 (b c); the value itself for a regression."""
         return probabilities(self.case.adapter.task, logits)
+
+    def divergence(self, first: Tensor, then: Tensor) -> Tensor:
+        """How far a prediction is from the first one (b)."""
+        return divergence(self.case.adapter.task, first, then)
 
 
 def plan(case: Case, request: Request) -> Plan:
