@@ -175,7 +175,7 @@ class _Steppers:
         settings, moving = self.plan.settings, self.plan.level.selected
         direction = settings.direction
         if kind == "stay" and direction in ("eigenvector", "released"):
-            return NullEigenvector(moving, settings.absolute, direction == "released")
+            return NullEigenvector(moving, direction == "released")
         if kind == "stay":
             return InKernel(self._reference())
         towards = self._class() if kind == "class" else None
@@ -183,7 +183,8 @@ class _Steppers:
             return Lift(self.plan.coordinates, towards)
         index: Any = "uniform" if direction == "released" else direction
         sign: Any = "leave" if kind == "class" else settings.sign
-        return Range(moving, self.plan.coordinates, index, sign, towards)
+        released = direction == "released"
+        return Range(moving, self.plan.coordinates, index, sign, towards, released)
 
     def _reference(self) -> Reference:
         settings, moving = self.plan.settings, self.plan.level.selected
