@@ -77,7 +77,7 @@ def correct(
     gap, moved = seen.y - goal, guess.clone()
     first = gap.norm(dim=1)
     none = torch.zeros_like(first)
-    found = Corrected(w, seen, frame.inverse.clone(), moved, none, first)
+    found = Corrected(w, seen, frame.inverse.clone(), moved, none, first.clone())
 
     def sweep(numbers: Tensor, parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         return _sweep(level, numbers, *parts)
