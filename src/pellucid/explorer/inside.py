@@ -19,7 +19,7 @@ from pellucid.explorer.corrector import Frame, correct
 from pellucid.explorer.directions import Reference
 from pellucid.explorer.level import Level
 from pellucid.explorer.rows import pick, put, where, within
-from pellucid.explorer.state import Outcome, State, Step, norm, scaled, unit
+from pellucid.explorer.state import Outcome, State, Step, scaled, unit
 
 _EASY, _HARD = 5, 8  # corrections: up to here the step grows; beyond there the Jacobian is renewed
 _GROW, _SHRINK = 2.0, 0.5
@@ -66,7 +66,7 @@ class Inside:
             if len(pending) == 0:
                 break
         state.end(pending, Outcome.STUCK)
-        moved = norm(pick(state.w, rows) - before)
+        moved = self.level.distance(pick(state.w, rows), before, rows)
         change = self.level.coordinates.take(rows).psi(pick(state.y, rows)) - (
             self.level.coordinates.take(rows).psi(y)
         )

@@ -110,7 +110,7 @@ class NormRange:
                     "these states do not come out of a layer normalisation",
                     got=f"mean and variance off by {gap:.3g}",
                     expected="a space that begins right behind one, as BERT's embedding",
-                    instead="within='vocabulary'",
+                    instead="within='bounds'",
                 )
             )
         return inner
