@@ -38,7 +38,7 @@ class Persistent:
             return heading
         noise = unit(draw(state, rows, self.moving))
         rho = (~fresh).to(heading) * self.persistence
-        return scaled(heading, rho) + scaled(noise, (1 - rho**2).sqrt())
+        return scaled(unit(heading), rho) + scaled(noise, (1 - rho**2).sqrt())
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,9 @@ class Away:
 class Toward:
     """Towards another state, as near as the class comes to it."""
 
+    moving: Tensor
     point: Tensor  # b t p
 
     def __call__(self, state: State, rows: Tensor) -> Tensor:
-        return unit(pick(self.point, rows) - pick(state.w, rows))
+        gap = pick(self.point, rows) - pick(state.w, rows)
+        return unit(gap * pick(self.moving, rows)[..., None])
