@@ -17,7 +17,7 @@ from pellucid._types import Picture, Text
 from pellucid.adapters import as_adapter
 from pellucid.adapters.torch_model import TorchAdapter
 from pellucid.explorer.level import Level
-from pellucid.explorer.selection import select
+from pellucid.explorer.selection import check_whole, select
 from pellucid.explorer.space import find_space
 from pellucid.geometry.importance import block_importance
 from pellucid.geometry.matrix_free import leading_rows
@@ -142,6 +142,8 @@ class _Request:
         chosen = torch.ones(rows.shape[:1] + rows.shape[2:3], dtype=torch.bool, device=rows.device)
         if case.mask.shape[1]:
             chosen = select(self.tokens, case.batch, lambda: block_importance(rows))
+        else:
+            check_whole(self.tokens)
         own = rows[:, :, chosen[0]]
         relative = RELATIVE.get(case.adapter.dtype, 1e-2) if self.zero is None else self.zero
         most = own.shape[1]

@@ -60,6 +60,19 @@ def select(given: Any, batch: Batch, importance: Importance) -> Tensor:
     return out
 
 
+def check_whole(given: Any) -> None:
+    """An error where parts are asked for of an input that is moved as one."""
+    if given is not None and not (isinstance(given, str) and given == "all"):
+        raise ArgumentError(
+            explain_error(
+                "this model's inputs have no tokens to choose from",
+                got=f"tokens={given!r}",
+                expected="None: the whole image moves",
+                instead="tokens=None",
+            )
+        )
+
+
 def _positions(given: Any, item: Text | Picture) -> list[int]:
     """The numbers of the chosen segments of one input."""
     segments = item.segments

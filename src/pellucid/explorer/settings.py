@@ -170,6 +170,15 @@ def _check(goal: str, found: Settings) -> None:
                 instead="correct=None",
             )
         )
+    if found.correct and found.direction not in STAYING[:5]:
+        raise ArgumentError(
+            explain_error(
+                "a step in this direction cannot be corrected",
+                got=f"correct=True, direction={found.direction!r}",
+                expected="one of " + ", ".join(STAYING[:5]),
+                instead="correct=None",
+            )
+        )
     if found.correct and isinstance(found.step, str):
         raise ArgumentError(
             explain_error(
