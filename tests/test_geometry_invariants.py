@@ -1,9 +1,12 @@
 """Walks against what must hold of them: by the invariants, for batches, and for every task."""
 
+import numpy as np
 import pytest
 import torch
 
 import pellucid
+from pellucid.explorer.corrector import Frame, correct
+from pellucid.explorer.level import Seen
 from pellucid.testing.tiny import build, sample_inputs
 
 DOUBLE = torch.float64
@@ -132,3 +135,168 @@ def test_the_authors_code_leaves_by_the_largest_eigenvalue_where_none_is_above_i
         assert float(move.norm()) == pytest.approx((1e-6 / float(values[0])) ** 0.5, rel=1e-6)
         ratio = (rows @ move).norm() / move.norm()
         assert float(ratio**2) == pytest.approx(float(values[0]), rel=1e-6)
+
+
+# ---- directions and lengths ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("correct", [True, False])
+def test_persistence_is_the_cosine_between_steps(correct):
+    """However short they are: v <- rho v + sqrt(1 - rho^2) z, in very many dimensions."""
+    tr = walk(
+        build("vit", dtype=DOUBLE), persistence=0.8, correct=correct, step=1e-3, steps=30,
+        direction="persistent",
+    )  # fmt: skip
+    moves = tr.points.diff(dim=0).flatten(1)
+    moves = moves / moves.norm(dim=1, keepdim=True)
+    cosine = (moves[1:] * moves[:-1]).sum(dim=1)
+    assert abs(float(cosine.mean()) - 0.8) < 0.02
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"within": "bounds"},
+        {"within": "layernorm"},
+        {"direction": "toward", "toward": "a plot was slow", "tokens": [2]},
+        {"direction": "toward", "toward": "a plot was slow", "tokens": [2], "correct": False},
+        {"goal": "leave", "direction": "boundary"},
+        {"direction": "trial", "within": "bounds"},
+    ],
+)
+def test_the_length_is_that_of_the_path_of_states(options):
+    """In whatever coordinates it was walked: the sum of |dx| over the moved tokens."""
+    tr = walk(build("bert", dtype=DOUBLE), "the film is fine", steps=10, **options)
+    moves = tr.points.diff(dim=0).flatten(1).norm(dim=1)
+    assert torch.allclose(tr.series["step"][1:], moves, rtol=1e-9)
+    assert torch.allclose(tr.length[1:], moves.cumsum(dim=0), rtol=1e-9)
+    assert moves.sum() > 0
+
+
+def test_towards_another_input_heads_straight_at_it():
+    """Only the moved tokens count: their direction is that of the gap, less what is held."""
+    adapter = build("bert", dtype=DOUBLE)
+    options = {"direction": "toward", "toward": "a plot was slow", "tokens": [2], "steps": 1}
+    tr = walk(adapter, "the film is fine", correct=False, step=1e-2, **options)
+    encoded = adapter.encode(["a plot was slow"], pellucid.Target.predicted())
+    gap = (adapter.value_at(encoded, "embedding")[0, [2]] - tr.points[0]).flatten()
+    metric = pellucid.metric_at(adapter, "the film is fine", tokens=[2])
+    free = metric.null_project(gap.view(1, -1)).flatten()
+    move = (tr.points[1] - tr.points[0]).flatten()
+    assert torch.allclose(move, 1e-2 * free / free.norm(), atol=1e-12)
+
+
+@pytest.mark.parametrize("other", [0, 2])
+def test_every_input_of_a_batch_must_be_as_long_as_the_one_to_walk_towards(other):
+    """Padding does not count, whichever input is the longest."""
+    adapter = build("bert", dtype=DOUBLE)
+    raw = sample_inputs(adapter)
+    with pytest.raises(pellucid.ArgumentError, match="another number of tokens"):
+        walk(adapter, raw, direction="toward", toward=raw[other])
+
+
+@pytest.mark.parametrize("options", [{"goal": "leave", "direction": "boundary"}, {"goal": 2}])
+def test_a_walk_to_a_boundary_keeps_to_its_region(options):
+    adapter = build("vit", dtype=DOUBLE)
+    black_and_white = (sample_inputs(adapter)[0] // 128) * np.uint8(255)  # at the walls
+    tr = walk(adapter, black_and_white, space="pixels", steps=200, **options)
+    ends = torch.stack(
+        [adapter.reader.normalise(torch.full((1, 3, 1, 1), v, dtype=DOUBLE)) for v in (0, 1)]
+    )
+    assert tr.outcome.startswith("The walk arrived")
+    assert tr.points.min() >= ends.min() - 1e-12
+    assert tr.points.max() <= ends.max() + 1e-12
+
+
+# ---- corrections ---------------------------------------------------------------------------------
+
+
+class Parabola:
+    """y = 1 + 1000 w^2, which has no zero, beside a slope of one."""
+
+    def __init__(self):
+        self.passes = 0
+
+    def see(self, w, rows):
+        return Seen(*self.values(w, rows))
+
+    def values(self, w, rows):
+        self.passes += 1
+        y = 1 + 1000 * w[:, 0] ** 2
+        return y, y.clone()
+
+    def run(self, name, program, parts, rows):
+        return program(rows, parts)
+
+
+def test_a_correction_that_makes_it_worse_is_given_up():
+    level, one = Parabola(), torch.ones(1, 1, 1, dtype=DOUBLE)
+    frame, zero = Frame(one, one), torch.zeros(1, 1, dtype=DOUBLE)
+    found = correct(level, torch.zeros_like(one), frame, zero, torch.arange(1), 1e-9, zero)
+    assert found.residual > 4
+    assert level.passes == 2, "the first look and one correction"
+
+
+# ---- batches -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 3, 64])
+def test_repeats_do_not_depend_on_the_size_of_batches(batch_size):
+    adapter = build("bert", dtype=DOUBLE)
+    raw = sample_inputs(adapter)[:2]
+    found = pellucid.explore(adapter, raw, repeats=3, steps=2, batch_size=batch_size)
+    assert [one.settings["repeat"] for one in found] == [0, 1, 2] * 2
+    ends = [one.points[-1].flatten() for one in found]
+    for first in (0, 3):
+        for i, j in ((0, 1), (0, 2), (1, 2)):
+            assert (ends[first + i] - ends[first + j]).norm() > 0.1
+    alone = pellucid.explore(adapter, raw[1], repeats=3, steps=2)
+    for one, other in zip(found[3:], alone, strict=True):
+        assert torch.allclose(one.points, other.points, rtol=0, atol=1e-9)
+
+
+# ---- what cannot be ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"goal": 0},
+        {"goal": "leave", "direction": "boundary"},
+        {"goal": "leave", "direction": "gradient"},
+        {"direction": "gradient"},
+    ],
+)
+def test_one_output_has_no_other_class(options):
+    adapter = build("bert", dtype=DOUBLE, num_labels=1)
+    with pytest.raises(pellucid.ArgumentError, match="needs a model that has several"):
+        walk(adapter, **options)
+    assert walk(adapter, goal="leave", direction="max").drift[-1] > 0, "the line that is given"
+
+
+def test_tokens_of_a_model_that_has_none():
+    adapter = build("swin", dtype=DOUBLE)
+    for call in (pellucid.explore, pellucid.metric_at):
+        with pytest.raises(pellucid.ArgumentError, match="no tokens to choose from"):
+            call(adapter, sample_inputs(adapter)[0], space="pixels", tokens=[3])
+
+
+@pytest.mark.parametrize("direction", ["trial", "gradient", "isotropic", "eigenvector", "released"])
+def test_what_only_a_kernel_can_correct(direction):
+    with pytest.raises(pellucid.ArgumentError, match="cannot be corrected"):
+        walk(build("bert", dtype=DOUBLE), direction=direction, correct=True)
+
+
+def test_a_block_without_a_kernel():
+    """Room enough for all tokens together is none for each by itself."""
+    adapter = build("bert", dtype=DOUBLE)
+    with pytest.raises(pellucid.ArgumentError, match="no direction that leaves the prediction"):
+        walk(adapter, output="hidden", metric="blocks")
+    assert walk(adapter, output="hidden").completed
+    assert walk(adapter, output="hidden", tokens=[1], direction="isotropic").completed
+
+
+@pytest.mark.parametrize("goal", [0, 1, 2])
+def test_log_odds_are_of_the_class_to_walk_to(goal):
+    tr = walk(build("bert", dtype=DOUBLE), goal=goal, direction="lift", output="log_odds", step=0.1)
+    assert (tr.probabilities[:, goal].diff() > 0).all()
