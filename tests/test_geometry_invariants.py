@@ -300,3 +300,105 @@ def test_a_block_without_a_kernel():
 def test_log_odds_are_of_the_class_to_walk_to(goal):
     tr = walk(build("bert", dtype=DOUBLE), goal=goal, direction="lift", output="log_odds", step=0.1)
     assert (tr.probabilities[:, goal].diff() > 0).all()
+
+
+def test_directions_that_change_nothing_are_not_corrected_along():
+    """Singular values down to 1e-7 of the largest are told from none, as J J' alone could not."""
+    generator = torch.Generator().manual_seed(3)
+    left, right = (
+        torch.linalg.qr(torch.randn(n, 5, generator=generator, dtype=DOUBLE))[0] for n in (5, 40)
+    )
+    sizes = torch.tensor([1.0, 1e-2, 1e-4, 1e-7, 0.0], dtype=DOUBLE)
+    jacobian = (left * sizes) @ right.T
+    frame = Frame.of(jacobian[None], 1e-9)
+    basis = frame.basis[0][frame.basis[0].norm(dim=1) > 0]
+    assert len(basis) == 4
+    assert torch.allclose(basis @ basis.T, torch.eye(4).double(), atol=1e-13)
+    small = left @ torch.tensor([0, 0, 0, 1.0, 0], dtype=DOUBLE)
+    move = frame.basis[0].T @ (frame.inverse[0] @ small)  # the least that changes y by that
+    assert torch.allclose(jacobian @ move, small, atol=1e-6)
+
+
+MEMBERS = {
+    "persistent": {},
+    "long steps": {"longest": 5.0},
+    "ends at a distance": {"distance": 1.0, "longest": 0.6},
+    "mixed": {"persistence": 0.5},
+    "haar": {"direction": "haar"},
+    "away": {"direction": "away"},
+    "word": {"space": "word"},
+    "hidden:1": {"space": "hidden:1"},
+    "hidden:2": {"space": "hidden:2"},
+    "bounds": {"within": "bounds"},
+    "layernorm": {"within": "layernorm"},
+    "box": {"within": "box"},
+    "projected": {"within": "box", "correct": False, "step": 2.0, "longest": 9.0},
+    "hidden": {"output": "hidden"},
+    "fisher": {"output": "fisher", "top_k": 2},
+    "heun": {"solver": "heun", "direction": "fixed", "step": 0.2},
+    "rk4": {"solver": "rk4", "direction": "fixed", "step": 0.2},
+    "adaptive": {"step": "adaptive", "direction": "fixed", "tolerance": 1e-4},
+    "paper": {"preset": "paper"},
+    "paper, leaving": {"preset": "paper", "goal": "leave"},
+    "published": {"preset": "published"},
+    "published, leaving": {"preset": "published", "goal": "leave"},
+    "released, leaving": {"preset": "released", "goal": "leave"},
+    "lift": {"goal": "leave", "direction": "lift"},
+    "blocks": {"goal": "leave", "direction": "max", "metric": "blocks"},
+    "boundary": {"goal": "leave", "direction": "boundary"},
+    "class": {"goal": 1, "steps": 20},
+    "trial": {"direction": "trial", "step": 0.3},
+    "gradient": {"direction": "gradient", "step": 0.3, "goal": "leave"},
+    "isotropic": {"direction": "isotropic", "step": 0.3},
+    "top": {"tokens": pellucid.Top(2)},
+}
+
+
+def assert_members(adapter, options, raw, groups=((0, 1, 2), (2, 0))):
+    """Any batch of these inputs walks as each of them does alone, up to rounding."""
+    options = {"steps": 4, "save_every": 2} | options
+    alone = [pellucid.explore(adapter, one, **options) for one in raw]
+    for numbers in groups:
+        several = pellucid.explore(adapter, [raw[i] for i in numbers], **options)
+        for found, i in zip(several, numbers, strict=True):
+            assert found.outcome == alone[i].outcome
+            assert torch.equal(found.iterations, alone[i].iterations)
+            assert torch.allclose(found.points, alone[i].points, rtol=0, atol=1e-10)
+            assert torch.allclose(found.probabilities, alone[i].probabilities, rtol=0, atol=1e-10)
+            for name, values in found.series.items():
+                assert torch.allclose(values, alone[i].series[name], rtol=1e-9, atol=1e-10), name
+    return alone
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_a_batch_walks_as_its_members(name):
+    """Inputs of three lengths, by every kind of step; rounding differs, and a walk amplifies it."""
+    adapter = build("bert", dtype=DOUBLE)
+    raw, options = sample_inputs(adapter), dict(MEMBERS[name])
+    if options.get("within") == "box":
+        options["within"] = pellucid.feasible(adapter, raw)
+    alone = assert_members(adapter, options, raw)
+    if name == "class":
+        assert len({one.steps for one in alone}) == 3, "they arrive one after the other"
+
+
+@pytest.mark.parametrize("options", [{}, {"goal": 2, "steps": 20}])
+def test_a_batch_of_images_walks_as_its_members_over_pixels(options):
+    adapter = build("vit", dtype=DOUBLE)
+    assert_members(adapter, {"space": "pixels"} | options, sample_inputs(adapter))
+
+
+def test_an_input_that_is_stuck_does_not_hold_up_the_others():
+    adapter = build("bert", dtype=DOUBLE)
+    raw = sample_inputs(adapter)
+    with torch.no_grad():
+        first = adapter.output(adapter.encode(raw, pellucid.Target.predicted())).logits[:, 0]
+    middle = float(first.median())
+
+    def jagged(logits):
+        """Nothing that a step could hold, for inputs with a large first logit."""
+        return torch.where(logits[:, :1] > middle + 1e-3, (logits * 1e14).floor(), logits)
+
+    alone = assert_members(adapter, {"output": jagged, "longest": 0.01}, raw)
+    ends = [one.outcome.split(",")[0] for one in alone]
+    assert sorted(ends) == ["All steps were taken."] * 2 + ["No step"]
