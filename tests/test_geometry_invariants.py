@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 import pellucid
 from pellucid.explorer.corrector import Frame, correct
 from pellucid.explorer.level import Seen
-from pellucid.testing.tiny import build, sample_inputs
+from pellucid.testing.tiny import build, sample_inputs, word_piece
 
 DOUBLE = torch.float64
 
@@ -402,3 +403,177 @@ def test_an_input_that_is_stuck_does_not_hold_up_the_others():
     alone = assert_members(adapter, {"output": jagged, "longest": 0.01}, raw)
     ends = [one.outcome.split(",")[0] for one in alone]
     assert sorted(ends) == ["All steps were taken."] * 2 + ["No step"]
+
+
+# ---- numbers that are given ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"top_k": 0}, {"top_k": 1.5}, {"persistence": 2.0}, {"persistence": "much"}, {"absolute": -1}],
+)
+def test_numbers_out_of_their_range(options):
+    with pytest.raises(pellucid.ArgumentError, match=next(iter(options))):
+        walk(build("bert", dtype=DOUBLE), **options)
+
+
+def test_top_k_counts_without_a_named_output():
+    mlm, classifier = build("bert-mlm", dtype=DOUBLE), build("bert", dtype=DOUBLE)
+    assert (
+        walk(mlm, top_k=5, steps=1).settings["output"] == "fisher of the 5 likeliest and the rest"
+    )
+    assert pellucid.metric_at(mlm, "the film is [MASK]", top_k=5).rank == 5
+    assert pellucid.metric_at(classifier, "the film is fine", top_k=1).rank == 1
+    found, named = (
+        pellucid.explain(mlm, "the film is [MASK]", method="pullback", top_k=5, output=output)
+        for output in ("default", "fisher")
+    )
+    assert torch.equal(found.scores, named.scores)
+
+
+@pytest.mark.parametrize("options", [{}, {"goal": "leave"}, {"direction": "haar", "step": 0.1}])
+def test_an_output_without_a_derivative_is_said(options):
+    with pytest.raises(pellucid.NumericalError, match="derivative of the output"):
+        walk(build("bert", dtype=DOUBLE), output=lambda z: z / 0, **options)
+
+
+def test_a_region_of_one_state():
+    adapter = build("vit", dtype=DOUBLE)
+    raw = sample_inputs(adapter)[0]
+    with pytest.raises(pellucid.ArgumentError, match="holds a single state"):
+        walk(adapter, raw, within=pellucid.feasible(adapter, [raw]))
+
+
+def test_the_word_that_an_error_says_to_type_can_be_typed():
+    adapter = build("bert", dtype=DOUBLE)
+    with pytest.raises(pellucid.ArgumentError, match=r"tokens=\['unfinely'\]"):
+        walk(adapter, "unfinely film", tokens="zebra")
+    assert walk(adapter, "unfinely film", tokens=["unfinely"], steps=1).tokens == (1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"within": "bounds"},
+        {"goal": "leave", "direction": "boundary"},
+        {"goal": 2, "output": "fisher"},
+        {"direction": "trial"},
+    ],
+)
+def test_without_a_metric_at_both_ends_the_polygon_of_outputs_is_the_pseudolength(options):
+    tr = walk(build("bert", dtype=DOUBLE), **options)
+    assert torch.allclose(tr.pseudolength, tr.series["output_length"], rtol=1e-9, atol=1e-15)
+
+
+# ---- invariants of the whole ---------------------------------------------------------------------
+
+
+class Mixing(nn.Module):
+    """One attention without positions, and a head: permuting its tokens changes nothing else."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(300, 8)
+        self.blocks = nn.ModuleList([Attending()])
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, input_ids):
+        x = self.table(input_ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x.mean(dim=1))
+
+
+class Attending(nn.Module):
+    """Tokens read each other by what they are alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Linear(8, 24)
+
+    def forward(self, x):
+        q, k, v = self.mix(x)[:, None].chunk(3, dim=-1)
+        return x + nn.functional.scaled_dot_product_attention(q, k, v)[:, 0]
+
+
+@pytest.fixture(scope="module")
+def mixing():
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        module = Mixing().eval().double()
+    return pellucid.adapt(module, word_piece(), labels=["x", "y", "z"])
+
+
+def test_importance_moves_with_the_tokens(mixing):
+    scores, permuted = (
+        pellucid.explain(mixing, raw, method="pullback").scores[1:-1]
+        for raw in ("the film is fine", "fine is the film")
+    )
+    assert torch.allclose(scores[[3, 2, 0, 1]], permuted, rtol=1e-8)
+    assert scores.std() > 1e-3 * scores.mean()
+
+
+@pytest.mark.parametrize("goal", ["stay", "leave"])
+@pytest.mark.parametrize(("step", "power"), [("seed", -1), ("published", 0)])
+def test_how_steps_scale_with_the_output(mixing, step, power, goal):
+    """Psi times a: eigenvalues times a^2, the seed's steps over a, the published ones unchanged."""
+    options = {"goal": goal, "step": step, "steps": 1, "longest": 1e9, "scale": 0.1}
+    options |= {"correct": False, "direction": {"stay": "haar", "leave": "max"}[goal]}
+    one, other = (
+        walk(mixing, "the film is fine", output=output, **options)
+        for output in (lambda z: z, lambda z: 5 * z)
+    )
+    assert torch.allclose(other.length, one.length * 5.0**power, rtol=1e-8)
+    spectra = [
+        pellucid.metric_at(mixing, "the film is fine", output=output).values
+        for output in (lambda z: z, lambda z: 5 * z)
+    ]
+    assert torch.allclose(spectra[1], 25 * spectra[0], rtol=1e-8)
+
+
+@pytest.mark.parametrize("metric", ["joint", "blocks"])
+def test_random_directions_are_uniform_over_the_kernel(mixing, metric):
+    """Mean 0 and covariance P / (n - r), with P the projector on the kernel, over many walks."""
+    count = 600
+    found = pellucid.explore(
+        mixing, "the film is fine", tokens=[2], direction="haar", correct=False, step=1.0,
+        longest=9.0, steps=1, save_every=1, repeats=count, batch_size=count, metric=metric,
+        output="centred_logits",
+    )  # fmt: skip
+    moves = torch.stack([(one.points[1] - one.points[0]).flatten() for one in found])
+    at = pellucid.metric_at(mixing, "the film is fine", tokens=[2], output="centred_logits")
+    projector = torch.stack([at.null_project(e.view(1, -1)).flatten() for e in torch.eye(8)])
+    assert at.dimension == 6
+    assert torch.allclose(moves.norm(dim=1), torch.ones(()).double())
+    assert moves.mean(dim=0).norm() < 3 / count**0.5
+    covariance = moves.T @ moves / count
+    assert (covariance - projector.double() / 6).norm() < 3 / count**0.5
+    assert (moves @ at.rows[:, 0].T).abs().max() < 1e-12, "first-order null"
+
+
+def test_every_eigenvalue_is_left_along_as_often(mixing):
+    """Line 6 of Algorithm 2: one of the w_l at random; to first order psi moves by d sqrt(l)."""
+    count, step = 300, 1e-6
+    found = pellucid.explore(
+        mixing, "the film is fine", goal="leave", direction="uniform", sign="random", step=step,
+        steps=1, repeats=count, batch_size=count, output="logits",
+    )  # fmt: skip
+    sizes = pellucid.metric_at(mixing, "the film is fine", output="logits").values[:3].sqrt()
+    moved = torch.stack([one.series["output_length"][-1] for one in found]) / step
+    gap, nearest = (moved[:, None] / sizes - 1).abs().min(dim=1)
+    assert gap.max() < 1e-4
+    assert (nearest.bincount(minlength=3) - count / 3).abs().max() < 3 * (count * 2 / 9) ** 0.5
+
+
+@pytest.mark.parametrize("solver", ["midpoint", "rk4"])
+def test_a_corrected_walk_is_the_integral_of_the_same_field(mixing, solver):
+    """A kept Jacobian changes nothing in the limit of short steps: both follow P0(x) v."""
+    ends = {}
+    for steps in (20, 80):
+        rules = {"direction": "fixed", "steps": steps, "step": 0.8 / steps, "save_every": steps}
+        one = walk(mixing, "the film is fine", solver=solver, correct=False, **rules)
+        other = walk(mixing, "the film is fine", tolerance=1e-12, **rules)
+        ends[steps] = float((one.points[-1] - other.points[-1]).norm())
+    assert ends[80] < 0.4 * ends[20] + 1e-9
+    assert ends[80] < 0.02 * 0.8

@@ -56,10 +56,11 @@ class ToBoundary:
         moved = w + scaled(heading, shortest)
         moved = torch.where(moving, self.region.project(moved, rows), w)
         after = self.level.see(moved, rows)
-        y = self.coordinates.take(rows)(after.logits)
+        own = self.coordinates.take(rows)
+        y = own(after.logits)
+        change = (own.psi(y) - own.psi(pick(state.y, rows))).norm(dim=1)
         for name, value in (("w", moved), ("y", y), ("logits", after.logits), ("heading", heading)):
             put(getattr(state, name), rows, value)
         state.end(where(rows, after.y.amax(dim=1) > 0), Outcome.ARRIVED)
-        change = (after.y - seen.y)[at, nearest].abs()
         none = torch.zeros_like(change)
         return Step(rows, norm(moved - w), change, none, none)

@@ -114,6 +114,7 @@ def metric_at(
     target = Target.predicted()
     items = each(raw, lambda one: adapter.read(one, target))
     found = []
+    top_k = None if top_k is None else integer("top_k", top_k, 1, 10)
     rank = None if rank is None else integer("rank", rank, 1, 10)
     request = _Request(place, output, top_k, tokens, zero, rank)
     for item in items:
@@ -137,7 +138,9 @@ class _Request:
         """The metric of the one input of a case."""
         logits = case.rows[:, 0]
         softmax = case.adapter.task in ("classification", "masked", "causal")
-        output = Output.parse(self.output, self.top_k) or Output.default(logits.shape[-1], softmax)
+        output = Output.parse(self.output, self.top_k) or Output.default(
+            logits.shape[-1], softmax, self.top_k
+        )
         rows = self._rows(case, output)  # 1 q t d
         chosen = torch.ones(rows.shape[:1] + rows.shape[2:3], dtype=torch.bool, device=rows.device)
         if case.mask.shape[1]:

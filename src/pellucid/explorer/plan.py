@@ -71,7 +71,9 @@ def plan(case: Case, request: Request) -> Plan:
     settings = _with_defaults(request.settings, origin.dtype)
     logits = _single_row(case)
     output = Output.parse(settings.output, settings.top_k) or Output.default(
-        logits.shape[-1], case.adapter.task in ("classification", "masked", "causal")
+        logits.shape[-1],
+        case.adapter.task in ("classification", "masked", "causal"),
+        settings.top_k,
     )
     if output.quantity == "hidden" and settings.direction in ("boundary", *OTHERS):
         output = Output()  # these look at classes, whatever is measured
