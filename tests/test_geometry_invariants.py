@@ -532,17 +532,24 @@ def test_how_steps_scale_with_the_output(mixing, step, power, goal):
     assert torch.allclose(spectra[1], 25 * spectra[0], rtol=1e-8)
 
 
+@pytest.fixture(scope="module")
+def narrow():
+    """Eight numbers a token, so that a few hundred walks fill the sphere."""
+    sizes = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1}
+    return build("bert", dtype=DOUBLE, **sizes)
+
+
 @pytest.mark.parametrize("metric", ["joint", "blocks"])
-def test_random_directions_are_uniform_over_the_kernel(mixing, metric):
+def test_random_directions_are_uniform_over_the_kernel(narrow, metric):
     """Mean 0 and covariance P / (n - r), with P the projector on the kernel, over many walks."""
     count = 600
     found = pellucid.explore(
-        mixing, "the film is fine", tokens=[2], direction="haar", correct=False, step=1.0,
+        narrow, "the film is fine", tokens=[2], direction="haar", correct=False, step=1.0,
         longest=9.0, steps=1, save_every=1, repeats=count, batch_size=count, metric=metric,
         output="centred_logits",
     )  # fmt: skip
     moves = torch.stack([(one.points[1] - one.points[0]).flatten() for one in found])
-    at = pellucid.metric_at(mixing, "the film is fine", tokens=[2], output="centred_logits")
+    at = pellucid.metric_at(narrow, "the film is fine", tokens=[2], output="centred_logits")
     projector = torch.stack([at.null_project(e.view(1, -1)).flatten() for e in torch.eye(8)])
     assert at.dimension == 6
     assert torch.allclose(moves.norm(dim=1), torch.ones(()).double())
@@ -552,28 +559,27 @@ def test_random_directions_are_uniform_over_the_kernel(mixing, metric):
     assert (moves @ at.rows[:, 0].T).abs().max() < 1e-12, "first-order null"
 
 
-def test_every_eigenvalue_is_left_along_as_often(mixing):
+def test_every_eigenvalue_is_left_along_as_often(narrow):
     """Line 6 of Algorithm 2: one of the w_l at random; to first order psi moves by d sqrt(l)."""
     count, step = 300, 1e-6
     found = pellucid.explore(
-        mixing, "the film is fine", goal="leave", direction="uniform", sign="random", step=step,
+        narrow, "the film is fine", goal="leave", direction="uniform", sign="random", step=step,
         steps=1, repeats=count, batch_size=count, output="logits",
     )  # fmt: skip
-    sizes = pellucid.metric_at(mixing, "the film is fine", output="logits").values[:3].sqrt()
+    sizes = pellucid.metric_at(narrow, "the film is fine", output="logits").values[:3].sqrt()
     moved = torch.stack([one.series["output_length"][-1] for one in found]) / step
     gap, nearest = (moved[:, None] / sizes - 1).abs().min(dim=1)
     assert gap.max() < 1e-4
     assert (nearest.bincount(minlength=3) - count / 3).abs().max() < 3 * (count * 2 / 9) ** 0.5
 
 
-@pytest.mark.parametrize("solver", ["midpoint", "rk4"])
-def test_a_corrected_walk_is_the_integral_of_the_same_field(mixing, solver):
-    """A kept Jacobian changes nothing in the limit of short steps: both follow P0(x) v."""
-    ends = {}
+def test_a_walk_with_fresh_jacobians_is_the_integral_of_the_field(mixing, monkeypatch):
+    """Reuse of none: with steps that get shorter both follow P0(x) v, corrected or not."""
+    monkeypatch.setattr("pellucid.explorer.inside._HARD", -1)
+    gaps = []
     for steps in (20, 80):
         rules = {"direction": "fixed", "steps": steps, "step": 0.8 / steps, "save_every": steps}
-        one = walk(mixing, "the film is fine", solver=solver, correct=False, **rules)
+        one = walk(mixing, "the film is fine", solver="rk4", correct=False, **rules)
         other = walk(mixing, "the film is fine", tolerance=1e-12, **rules)
-        ends[steps] = float((one.points[-1] - other.points[-1]).norm())
-    assert ends[80] < 0.4 * ends[20] + 1e-9
-    assert ends[80] < 0.02 * 0.8
+        gaps.append(float((one.points[-1] - other.points[-1]).norm()))
+    assert gaps[1] < 0.3 * gaps[0] < 1e-2
