@@ -187,6 +187,19 @@ def test_towards_another_input_heads_straight_at_it():
     assert torch.allclose(move, 1e-2 * free / free.norm(), atol=1e-12)
 
 
+def test_towards_an_input_outside_the_region_is_towards_its_nearest_state():
+    adapter = build("vit", dtype=DOUBLE)
+    first, second, third = sample_inputs(adapter)
+    box = pellucid.feasible(adapter, [first, third])
+    tr = walk(adapter, first, within=box, direction="toward", toward=second, steps=20)
+    encoded = adapter.encode([second], pellucid.Target.predicted())
+    state = adapter.value_at(encoded, "embedding")[:, 1:]
+    nearest = state.clamp(box.low[:, 1:], box.high[:, 1:])
+    gaps = (tr.points - nearest).flatten(1).norm(dim=1)
+    assert gaps[-1] < gaps[0]
+    assert tr.drift.max() <= 1e-6
+
+
 @pytest.mark.parametrize("other", [0, 2])
 def test_every_input_of_a_batch_must_be_as_long_as_the_one_to_walk_towards(other):
     """Padding does not count, whichever input is the longest."""
@@ -583,3 +596,45 @@ def test_a_walk_with_fresh_jacobians_is_the_integral_of_the_field(mixing, monkey
         other = walk(mixing, "the film is fine", tolerance=1e-12, **rules)
         gaps.append(float((one.points[-1] - other.points[-1]).norm()))
     assert gaps[1] < 0.3 * gaps[0] < 1e-2
+
+
+# ---- boxes of data, and what is read -------------------------------------------------------------
+
+
+def test_a_box_of_quantiles_is_that_of_every_number():
+    adapter = build("vit", dtype=DOUBLE)
+    raw = sample_inputs(adapter)
+    box = pellucid.feasible(adapter, raw, rule="quantile", amount=0.2)
+    states = adapter.value_at(adapter.encode(raw, pellucid.Target.predicted()), "embedding")
+    assert np.allclose(box.low[0], np.quantile(states.numpy(), 0.2, axis=0), atol=1e-12)
+    assert np.allclose(box.high[0], np.quantile(states.numpy(), 0.8, axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "options", "said"),
+    [
+        ([], {}, "no inputs to make a box of"),
+        (["the film is fine"], {"batch_size": 0}, "batch_size"),
+        (["the film is fine"], {"rule": "quantile", "amount": 0.7}, "does not make a box"),
+        (["the film is fine"], {"rule": "gauss", "amount": -1.0}, "does not make a box"),
+    ],
+)
+def test_boxes_that_cannot_be_made(inputs, options, said):
+    with pytest.raises(pellucid.ArgumentError, match=said):
+        pellucid.feasible(build("bert", dtype=DOUBLE), inputs, **options)
+
+
+@pytest.mark.parametrize("family", ["vit", "deit-distilled", "bert", "bert-mlm", "gpt2-lm"])
+@pytest.mark.parametrize("goal", ["stay", "leave"])
+def test_computing_only_what_is_read_changes_no_walk(family, goal, monkeypatch):
+    """Tiny models save too little to do so by themselves."""
+    adapter = build(family, dtype=DOUBLE)
+    raw = sample_inputs(adapter)
+    assert adapter.anatomy.behind
+    found = []
+    for least in (0, 2**62):
+        monkeypatch.setattr("pellucid.adapters.torch_model._WORTH_SAVING", least)
+        found.append(pellucid.explore(adapter, raw, goal=goal, steps=3, save_every=1))
+    for one, other in zip(*found, strict=True):
+        assert torch.allclose(one.points, other.points, rtol=0, atol=1e-10)
+        assert torch.allclose(one.probabilities, other.probabilities, rtol=0, atol=1e-10)

@@ -221,7 +221,9 @@ class _Steppers:
                     instead="direction='away'",
                 )
             )
-        return level.region.start(point.double().expand_as(level.origin), level.selected)
+        whole = point.double().expand_as(level.origin)
+        nearest = level.region.project(whole, torch.arange(len(whole)))
+        return level.region.start(nearest, level.selected)
 
     def _perturbed(self, kind: str, typical: Tensor) -> Perturbed:
         settings, level = self.plan.settings, self.plan.level
