@@ -638,3 +638,47 @@ def test_computing_only_what_is_read_changes_no_walk(family, goal, monkeypatch):
     for one, other in zip(*found, strict=True):
         assert torch.allclose(one.points, other.points, rtol=0, atol=1e-10)
         assert torch.allclose(one.probabilities, other.probabilities, rtol=0, atol=1e-10)
+
+
+# ---- the papers' presets, one step against dense matrices ----------------------------------------
+
+
+@pytest.mark.parametrize("goal", ["stay", "leave"])
+@pytest.mark.parametrize("preset", ["paper", "published", "released"])
+def test_a_step_of_each_preset_against_dense_matrices(preset, goal):
+    """Its direction is an eigenvector of g (or of each block) of the right kind, its length d.
+
+    paper: 1 or 2 over sqrt(l_max); published: sqrt(l_min / l_max), l_min the least that is not
+    zero; released: sqrt(1e-6 / l_max), with the absolute threshold 0.01 on eigenvalues.
+    """
+    adapter, raw = build("bert", dtype=DOUBLE), "the film is fine"
+    rules = {"preset": preset, "goal": goal, "steps": 1}
+    if preset == "published":
+        rules["within"] = pellucid.feasible(
+            adapter, sample_inputs(adapter), rule="gauss", amount=99
+        )
+    tr = walk(adapter, raw, **rules)
+    metric = pellucid.metric_at(adapter, raw, output="logits")
+    rows = metric.rows.flatten(1)[None] if preset == "paper" else metric.rows.transpose(0, 1)
+    moves = (tr.points[1] - tr.points[0]).view(len(rows), -1)
+    for b, move in zip(rows, moves, strict=True):
+        g = b.T @ b
+        values = torch.linalg.eigvalsh(g)
+        largest, least = values[-1], values[-3]
+        expected = {
+            "paper": {"stay": 1.0, "leave": 2.0}[goal] / largest.sqrt(),
+            "published": (least / largest).sqrt(),
+            "released": (1e-6 / largest).sqrt(),
+        }[preset]
+        assert torch.allclose(move.norm(), expected, rtol=1e-6)
+        unit = move / move.norm()
+        value = unit @ g @ unit
+        assert torch.allclose(g @ unit, value * unit, atol=1e-9 * float(largest))
+        bound = 0.01 if preset == "released" else 1e-12 * float(largest)
+        nonzero = values[values > bound]
+        if goal == "leave" and len(nonzero):
+            assert (nonzero / value - 1).abs().min() < 1e-6
+        elif preset != "released":
+            assert value <= bound
+        else:  # the rounded index may take the first that is not null
+            assert value <= max(bound, float(values[values > bound].amin())) * (1 + 1e-9)
