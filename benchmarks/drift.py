@@ -26,6 +26,7 @@ from pellucid.explorer.space import find_space
 
 SEED = 20_261_119
 COUNT = 8
+_HELD = 2.8e-6  # of logits' contrasts: |dp| is at most sqrt(2)/4 of it, so a drift of 1e-6 is safe
 FAR = {"digits": {"longest": 2.0}, "sentiment": {"longest": 50.0}}  # explored as far as possible
 
 
@@ -91,13 +92,13 @@ def _drift(what: str, walks: list[Trajectory], distance: float, allowed: float) 
 def _against_naive(name: str, what: str, model: Adapter, inputs: list, unit: float) -> list[Claim]:
     """At the distance of ours, and as fast as it gets at a drift of 1e-6."""
     naive = _Naive(model, inputs)
-    drift, _, _ = naive.at_distance(unit)
-    ours, seconds = _walked(model, inputs, unit, tolerance=1e-6, **FAR[name])
+    drift = naive.drift_at(unit)
+    ours, seconds = _walked(model, inputs, unit, tolerance=_HELD, **FAR[name])
     worst = max(float(walk.drift.max()) for walk in ours)
     rate = np.median([float(walk.displacement[-1]) for walk in ours]) / seconds
     best = naive.fastest(1e-6)
     return [
-        Claim(f"{what}: worst drift there", worst, "Algorithm 1 there", drift, "", 1e-3, 0.0),
+        Claim(f"{what}: worst drift at one unit", worst, "Algorithm 1 there", drift, "", 1e-3, 0.0),
         Claim(
             f"{what}: seconds for one unit of distance at a drift of 1e-6, 8 inputs at once",
             1 / rate,
@@ -121,21 +122,23 @@ class _Naive:
         self._function = prediction(case, space)
         self._x = space.start(case.batch)
 
-    def step_all(self, scale: float) -> tuple[float, float, float]:
-        """Worst drift, median displacement and seconds of one step from every input."""
+    def walk(self, scale: float, steps: int = 1) -> tuple[float, float, float]:
+        """Worst drift, median displacement and seconds after some steps from every input."""
         generator = torch.Generator().manual_seed(SEED)
-        began = time.process_time()
-        y = step(self._function, self._x, self._moving, scale, generator, haar=True).detach()
+        began, y = time.process_time(), self._x
+        for _ in range(steps):
+            y = step(self._function, y, self._moving, scale, generator, haar=True).detach()
         seconds = time.process_time() - began
         with torch.no_grad():
             p, q = (self._function(state).softmax(dim=-1) for state in (self._x, y))
         moved = (y - self._x).flatten(1).norm(dim=1)
         return float((p - q).abs().max()), float(moved.median()), seconds
 
-    def at_distance(self, distance: float) -> tuple[float, float, float]:
-        """One step as long as that; more steps drift no less (see the page on walks)."""
-        _, reach, _ = self.step_all(1.0)
-        return self.step_all(distance / reach)
+    def drift_at(self, distance: float) -> float:
+        """The lesser of what one step of that length drifts, and sixteen in fresh directions."""
+        _, reach, _ = self.walk(1.0)
+        scale = distance / reach
+        return min(self.walk(scale / steps**0.5, steps)[0] for steps in (1, 16))
 
     def fastest(self, drift: float) -> float:
         """The most distance a second at no more than this drift: the longest step that allows it.
@@ -146,7 +149,7 @@ class _Naive:
         best = 0.0
         for _ in range(14):
             middle = (low + high) / 2
-            found, reach, seconds = self.step_all(10**middle)
+            found, reach, seconds = self.walk(10**middle)
             if found <= drift:
                 low, best = middle, max(best, reach / seconds)
             else:

@@ -1,4 +1,4 @@
-"""Print every claim as a row, and store the table with its provenance.
+"""Print every claim as a row; store them with their provenance, and write docs/benchmarks.md.
 
 python benchmarks/run.py [NAME ...]     # all, or some of them
 """
@@ -15,8 +15,12 @@ from pathlib import Path
 
 import torch
 from _claims import Claim
+from table import PAGE, page
 
-NAMES = ("starting", "memory", "recording", "measuring", "walking", "drift")
+NAMES = (
+    *("starting", "memory", "recording", "measuring"),
+    *("attention_methods", "relevance", "walking", "drift"),
+)
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -31,6 +35,7 @@ def main() -> None:
         for claim in found:
             print(row(claim), flush=True)
         store(name, found)
+    PAGE.write_text(page(), encoding="utf-8")
 
 
 def row(claim: Claim) -> str:

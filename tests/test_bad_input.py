@@ -86,7 +86,7 @@ ROWS = {  # family, input and options of `explain`; the error; what its message 
         ["discard", "much"],
     ),
     "block": ("bert", {"method": "rollout", "start": 7}, ArgumentError, ["start", "7", "1"]),
-    "block below zero": ("bert", {"method": "rollout", "start": -1}, ArgumentError, ["start"]),
+    "block below all": ("bert", {"method": "rollout", "start": -3}, ArgumentError, ["start", "-3"]),
     # targets
     "class": ("bert", {"target": "LABEL_11"}, ArgumentError, ["target", "LABEL_11", "LABEL_1"]),
     "class in capitals": ("bert", {"target": "label_1"}, ArgumentError, ["mean 'LABEL_1'"]),

@@ -101,7 +101,7 @@ def test_a_text_is_explained_by_several_methods(run, tmp_path):
         *("--out", page, "--json", numbers),
     )
     assert code == 0
-    assert "rollout(fuse='mean', discard=0.5, start=0)" in out
+    assert "rollout(fuse='mean', discard=0.5, start=0, legacy_norm=False)" in out
     assert "\x1b" not in out
     assert page.read_text(encoding="utf-8").startswith("<!")
     found = json.loads(numbers.read_text(encoding="utf-8"))
@@ -118,7 +118,8 @@ def test_a_preset_is_set_like_a_parameter(run, monkeypatch):
     code, out, _ = run("explain", "a film", "-m", BERT, *both, "--set", "preset=paper")
     assert code == 0
     first, second = json.loads(out)
-    assert first["params"] == {"discard": 0.5, "fuse": "max", "start": 0}
+    untouched = {"start": 0, "legacy_norm": False}
+    assert first["params"] == {"discard": 0.5, "fuse": "max"} | untouched
     assert second["params"] == {}
     code, _, error = run("explain", "a film", "-m", BERT, *both, "--set", "preset=papre")
     assert code == 2

@@ -37,7 +37,27 @@ def test_the_readmes_python_runs(tmp_path, monkeypatch, capsys):
     for block in blocks(README, "python"):
         exec(block, names)
     capsys.readouterr()
-    assert {path.name for path in tmp_path.iterdir()} == {"report.html", "digits.html"}
+    assert {path.name for path in tmp_path.iterdir()} == {"report.html", "digits.html", "walk.html"}
+
+
+def test_the_page_on_walks_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in blocks((ROOT / "docs" / "walks.md").read_text(encoding="utf-8"), "python"):
+        exec(block, names)
+    assert float(names["walk"].drift[-1]) < 1e-6
+    assert len(names["metric"].values) == 9
+    assert {path.name for path in tmp_path.iterdir()} == {"walk.html", "walk.pellucid"}
+
+
+def test_the_page_of_benchmarks_is_that_of_the_stored_runs():
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        from table import page
+    finally:
+        sys.path.pop(0)
+    text = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert text == page(), "type: python benchmarks/table.py"
 
 
 def test_the_readmes_commands_run(tmp_path, monkeypatch, capsys):
@@ -48,7 +68,7 @@ def test_the_readmes_commands_run(tmp_path, monkeypatch, capsys):
         for line in block.replace("\\\n", " ").splitlines()
         if line.startswith("pellucid ")
     ]
-    assert len(commands) == 2
+    assert len(commands) == 3
     for command in commands:
         monkeypatch.setattr(sys, "argv", shlex.split(command))
         with pytest.raises(SystemExit) as stop:
@@ -56,6 +76,7 @@ def test_the_readmes_commands_run(tmp_path, monkeypatch, capsys):
         assert not stop.value.code
     capsys.readouterr()
     assert (tmp_path / "review.html").is_file()
+    assert (tmp_path / "walk-out.html").is_file()
 
 
 @pytest.mark.parametrize("family", ["bert", "vit", "llama-lm", "swin"])
@@ -97,7 +118,9 @@ def test_a_newcomer_who_applies_it_has_a_method(tmp_path):
     subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/architecture.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/walks.md"]
+)
 def test_links_lead_somewhere(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#]+)\)", text):

@@ -6,8 +6,7 @@ import torch
 from torch import nn
 
 import pellucid
-from pellucid.explorer.corrector import Frame, correct
-from pellucid.explorer.level import Seen
+from pellucid.explorer.corrector import Corrected, Frame, correct
 from pellucid.testing.tiny import build, sample_inputs, word_piece
 
 DOUBLE = torch.float64
@@ -231,9 +230,6 @@ class Parabola:
     def __init__(self):
         self.passes = 0
 
-    def see(self, w, rows):
-        return Seen(*self.values(w, rows))
-
     def values(self, w, rows):
         self.passes += 1
         y = 1 + 1000 * w[:, 0] ** 2
@@ -245,10 +241,12 @@ class Parabola:
 
 def test_a_correction_that_makes_it_worse_is_given_up():
     level, one = Parabola(), torch.ones(1, 1, 1, dtype=DOUBLE)
-    frame, zero = Frame(one, one), torch.zeros(1, 1, dtype=DOUBLE)
-    found = correct(level, torch.zeros_like(one), frame, zero, torch.arange(1), 1e-9, zero)
+    none, number = torch.zeros_like(one), torch.ones(1, 1, dtype=DOUBLE)
+    count = torch.zeros(1, dtype=torch.long)
+    start = Corrected(none, number, number, one, number, 0 * number, number[0], count)
+    found = correct(level, start, none, one, 0 * number, torch.arange(1), 1e-9)
     assert found.residual > 4
-    assert level.passes == 2, "the first look and one correction"
+    assert level.passes == 1, "one correction, and no second one"
 
 
 # ---- batches -------------------------------------------------------------------------------------

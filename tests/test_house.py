@@ -147,7 +147,8 @@ def imports(path):
 FOUNDATION = ["_errors", "_needs", "_types", "_words", "_target"]
 NEVER = {
     **{name: "* but " + " ".join(FOUNDATION) for name in FOUNDATION},
-    "record": "adapters methods metrics _case _explain _measure viz cli",
+    "record": "relevance adapters methods metrics _case _explain _measure viz cli",
+    "relevance": "adapters methods metrics _case _explain _measure viz cli",
     "geometry": "adapters methods metrics _case _explain _measure viz cli",
     "adapters": "methods metrics _case _explain _measure viz cli",
     "methods": "adapters _explain _measure viz cli",

@@ -43,3 +43,18 @@ def real(name: str, value: Any, example: float = 0.5) -> float:
             )
         )
     return found
+
+
+def position(name: str, value: Any, many: int, what: str = "block") -> int:
+    """The number of one of so many blocks or heads; a negative one counts from the end."""
+    found = integer(name, value, -(10**9), 0)
+    if not -many <= found < many:
+        raise ArgumentError(
+            explain_error(
+                f"the model has no such {what}",
+                got=f"{name}={value!r}",
+                expected=f"a number from 0 to {many - 1}, or from -{many} to -1, from the end",
+                instead=f"{name}=0",
+            )
+        )
+    return found % many

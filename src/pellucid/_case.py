@@ -20,7 +20,7 @@ from pellucid._errors import (
 from pellucid._needs import MEANING, Needs
 from pellucid._spec import Method, Metric
 from pellucid._target import Objective, Target, check_finite
-from pellucid._types import Batch, Picture, Text
+from pellucid._types import Attribution, Batch, Picture, Text
 from pellucid.adapters.anatomy import read_tokens
 from pellucid.adapters.base import Adapter, Images
 from pellucid.adapters.torch_model import TorchAdapter
@@ -29,6 +29,7 @@ from pellucid.record.attention import AttentionWatch
 from pellucid.record.head import HeadWatch
 from pellucid.record.places import recorded
 from pellucid.record.trace import Trace
+from pellucid.relevance.rules import Rules
 
 
 @dataclass
@@ -167,17 +168,20 @@ class Case:
         self.meter.forward()
         return self._number(objective, adapter.output_from(self.batch, at, x), self.batch)
 
-    def gradient(self, x: Tensor, at: str = "input") -> Tensor:
-        """The gradient of each input's explained number with respect to the state `x`."""
-        adapter = self._opened(_needs_of(at))
-        unchanged = x is self._states.get(at)
+    def gradient(self, x: Tensor, at: str = "input", rules: Rules | None = None) -> Tensor:
+        """The gradient of each input's explained number with respect to the state `x`.
+
+        With `rules` of relevance, it is what they send back to the state in its place.
+        """
+        adapter = self._opened(_needs_of(at) | _rules_in(rules))
+        if x is not self._states.get(at):
+            self._known()  # the target is bound to the unchanged input
+        self.meter.forward()
         with torch.enable_grad():
             leaf = x.detach().requires_grad_()
-            if unchanged:
-                self.meter.forward()
-                score = self._learn(adapter.output_from(self.batch, at, leaf))
-            else:
-                score = self.score_from(leaf, at)
+            with adapter.following(rules):
+                output = adapter.output_from(self.batch, at, leaf)
+            score = self._learn(output)
             if not score.requires_grad:
                 raise ArgumentError(
                     explain_error(
@@ -258,19 +262,57 @@ class Case:
         wide = state.float() if state.dtype in (torch.float16, torch.bfloat16) else state
         return wide.sum(dim=1) if state.dim() == 4 else wide.sum(dim=-1)
 
+    def with_absorbed(self, scores: Tensor) -> Attribution:
+        """Scores that share out the explained number, with what they leave of it (b)."""
+        return Attribution(scores, {"absorbed": self.value - scores.flatten(1).sum(dim=1)})
+
     # ---- inside the model --------------------------------------------------------------------
 
-    def record(self, what: Needs, *, gradients: bool = False) -> Trace:
+    def record(self, what: Needs, *, gradients: bool = False, rules: Rules | None = None) -> Trace:
         """One forward pass of the unchanged input, and what was seen in it.
 
-        `what` is a sum of ATTENTION, VALUES, STREAM and BRANCHES. With `gradients`, the trace can
-        differentiate the explained number with respect to all of it.
+        `what` is a sum of ATTENTION, VALUES, STREAM, BRANCHES and PROJECTION (with gradients only).
+        With `gradients`, the trace can differentiate the explained number with respect to all of
+        it, by `rules` of relevance where they are given.
         """
-        adapter = self._opened(what)
+        adapter = self._opened(what | _rules_in(rules))
+        if Needs.PROJECTION in what and not gradients:
+            raise ArgumentError(
+                explain_error(
+                    "how heads enter the stream is read from gradients",
+                    got=f"record({what}, gradients=False)",
+                    expected="a recording with gradients",
+                    instead=f"case.record({what}, gradients=True)",
+                )
+            )
         self.meter.forward()
         with torch.set_grad_enabled(gradients):
-            recording = adapter.record(self.batch, what, differentiable=gradients)
+            with adapter.following(rules):
+                recording = adapter.record(self.batch, what, differentiable=gradients)
             return Trace(self._learn(recording.output), recording, self._count_backward)
+
+    def record_scaled(self, rows: Tensor, fractions: Tensor, what: Needs, *, since: int) -> Trace:
+        """What is seen when the inputs of these rows are only a fraction of themselves (n each).
+
+        An image is scaled to the image of zeros, a text to a zero stream that enters the first
+        block. The trace can differentiate what comes after the beginning of block `since`.
+        """
+        adapter = self._opened(what | Needs.STREAM)
+        objective = self.objective.take(rows)
+        batch = self.batch.take(rows)
+        state = self.pixels if self.kind == "image" else self.input("embedding")
+        scaled = state[rows] * fractions.to(state).view(-1, *[1] * (state.dim() - 1))
+        if self.kind == "image":
+            batch, embedding = self.images.with_pixels(batch, scaled), None
+        else:
+            embedding = scaled
+        self.meter.forward(rows)
+        with torch.enable_grad():
+            recording = adapter.record(
+                batch, what, differentiable=True, since=since, embedding=embedding
+            )
+            score = self._number(objective, recording.output, batch)
+            return Trace(score, recording, self._count_backward)
 
     def read(self, flow: Tensor) -> Tensor:
         """The rows of a token-by-token matrix (b t s) that the prediction is read from (b s)."""
@@ -394,6 +436,11 @@ class Case:
 def _needs_of(at: str) -> Needs:
     """What varying the state at a place asks of a model."""
     return Needs.GRADIENTS if at == "input" else Needs.STREAM
+
+
+def _rules_in(rules: Rules | None) -> Needs:
+    """What following rules of relevance asks of a model."""
+    return Needs.NOTHING if rules is None else Needs.RULES
 
 
 def _digest(seed: int, purpose: str, item: Text | Picture) -> int:

@@ -63,7 +63,9 @@ def explain(
     adapter = as_adapter(model)
     spec, settings = as_method(method, METHODS)
     params = bound_parameters(spec, settings | params)
-    goal = Target.parse(target).with_default(spec.explains)
+    goal = Target.parse(target).with_default(
+        "logit" if adapter.task == "regression" else spec.explains
+    )
     seed, batch_size = integer("seed", seed, 0), integer("batch_size", batch_size, 1, 8)
     budget = None if budget is None else integer("budget", budget, 1, 1000)
     _check_policies(long, progress)

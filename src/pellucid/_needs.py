@@ -21,9 +21,11 @@ class Needs(enum.Flag):
     ATTENTION = enum.auto()
     VALUES = enum.auto()
     BRANCHES = enum.auto()
+    PROJECTION = enum.auto()
     READOUT = enum.auto()
     TOKENS = enum.auto()
     TOKEN_DROP = enum.auto()
+    RULES = enum.auto()
 
 
 MEANING: dict[Needs, str] = {
@@ -32,9 +34,11 @@ MEANING: dict[Needs, str] = {
     Needs.ATTENTION: "attention probabilities of every block",
     Needs.VALUES: "value vectors of every attention head",
     Needs.BRANCHES: "the attention and feed-forward branch of every block",
+    Needs.PROJECTION: "the linear map by which every attention head enters the stream",
     Needs.READOUT: "the token, or the pooling of tokens, that its prediction is read from",
     Needs.TOKENS: "tokens or patches that a score can be given to",
     Needs.TOKEN_DROP: "leaving tokens out of the input",
+    Needs.RULES: "a rule of relevance for each of its operations",
 }
 
 

@@ -15,6 +15,7 @@ from pellucid.adapters.huggingface import from_huggingface, is_huggingface, load
 from pellucid.adapters.module import from_module
 from pellucid.adapters.timm import from_timm, is_timm
 from pellucid.adapters.torch_model import Call, Hints, TorchAdapter, check_not_compiled
+from pellucid.adapters.two_towers import from_two_towers, has_two_towers
 
 __all__ = ["Adapter", "BlackBox", "TorchAdapter", "adapt", "as_adapter", "blackbox", "load"]
 
@@ -31,12 +32,15 @@ def adapt(
     prefix: int | None = None,
     grid: tuple[int, int] | None = None,
     call: Call | None = None,
+    against: Sequence[Any] | None = None,
 ) -> Adapter:
     """A model object in hand, ready to be explained; it is neither copied nor changed.
 
     Main arguments: `module` is a Hugging Face or timm model, any nn.Module, or a
     `transformers.pipeline`; `processor` is its tokenizer or image processor (timm: optional; a
-    plain module on images: `pellucid.Resize`); `labels` name the classes where nothing else does.
+    plain module on images: `pellucid.Resize`); `labels` name the classes where nothing else does;
+    `against`, for a model of two towers (CLIP), are the texts that images are compared with, or the
+    images that texts are compared with.
 
     Other arguments, for modules whose structure is not found by itself: `blocks`, the list of
     Transformer blocks; `word_embedding`, the table that turns ids into vectors; `prefix` and
@@ -53,6 +57,8 @@ def adapt(
     _check_module(module)
     hints = Hints(tuple(blocks) if blocks is not None else None, word_embedding, prefix, grid)
     common: dict[str, Any] = {"labels": labels, "name": name, "call": call, "hints": hints}
+    if has_two_towers(module):
+        return from_two_towers(module, processor, against, labels=labels, name=name)
     if is_huggingface(module):
         return from_huggingface(module, processor, **common)
     if is_timm(module):

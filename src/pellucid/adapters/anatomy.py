@@ -17,10 +17,13 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from pellucid._needs import Needs
+from pellucid._needs import Needs, flags
 from pellucid._types import Batch, Text
 from pellucid.record.attention import Attention, AttentionWatch
 from pellucid.record.places import Place, edited, recorded
+from pellucid.record.projection import affine_gap
+
+_INSIDE = Needs.ATTENTION | Needs.VALUES | Needs.BRANCHES | Needs.PROJECTION | Needs.READOUT
 
 Forward = Callable[[Batch], Tensor]  # the logits, with the graph
 
@@ -73,6 +76,7 @@ class Anatomy:
     patchify: nn.Module | None = None
     behind: tuple[nn.Linear, ...] = ()  # maps after the last attention: a token at a time
     written_out: bool = True  # attention is done in plain steps, not by a fused operation
+    activations: tuple[nn.Module, ...] = ()  # modules that are an element-wise function
     offers: Needs = Needs.NOTHING
     missing: dict[Needs, str] = field(default_factory=dict)
 
@@ -159,7 +163,7 @@ def examine(
     anatomy.grant(Needs.GRADIENTS, _gradient_problem(seen))
     if not anatomy.grant(Needs.STREAM, _stream_problem(found, seen, probe)):
         reason = anatomy.missing[Needs.STREAM]
-        for flag in (Needs.ATTENTION, Needs.VALUES, Needs.BRANCHES, Needs.READOUT):
+        for flag in flags(_INSIDE):
             anatomy.grant(flag, reason)
         anatomy.grant(Needs.TOKENS, None if reads_text else reason)
         return anatomy
@@ -167,6 +171,7 @@ def examine(
     anatomy.grant(Needs.ATTENTION, _attention_problem(seen, len(anatomy.blocks), tokens))
     anatomy.grant(Needs.VALUES, _values_problem(anatomy, seen))
     anatomy.grant(Needs.BRANCHES, _find_middles(anatomy, seen))
+    anatomy.grant(Needs.PROJECTION, _projection_problem(anatomy, seen))
     anatomy.grant(Needs.TOKENS, None if reads_text else _find_patches(anatomy, seen, prefix))
     find_readout = _find_text_readout if reads_text else _find_image_readout
     anatomy.grant(Needs.READOUT, find_readout(anatomy, seen, probe))
@@ -327,6 +332,27 @@ def _is_returned(branch: Tensor, outputs: Sequence[tuple[nn.Module, Tensor]]) ->
     return bool(size > 0) and any(
         bool((branch - output).abs().max() <= tolerance * size) for _, output in outputs
     )
+
+
+def _projection_problem(anatomy: Anatomy, seen: Observation) -> str | None:
+    """The heads, projected and summed, must be the attention branch but for one bias."""
+    for flag in (Needs.VALUES, Needs.BRANCHES):
+        if flag not in anatomy.offers:
+            return anatomy.missing[flag]
+    given = dict(reversed(seen.normed))  # the first pass of each
+    for index, (attention, middle) in enumerate(zip(seen.attention, anatomy.middles, strict=True)):
+        first, second = middle
+        after = given[second.module if anatomy.pre_norm or first is None else first.module]
+        if attention.projection is None or not after.requires_grad:
+            return "no linear map of all heads side by side was seen behind its attention"
+        assert attention.values is not None
+        weight = attention.projection.scaled(after)  # h c d
+        branch = after - seen.stream[str(index)]
+        gap, size = affine_gap(attention.probabilities, attention.values, weight, branch)
+        tolerance = 1e-3 if branch.dtype in (torch.float32, torch.float64) else 5e-2
+        if not gap <= tolerance * size:
+            return "what its heads read is not what a linear map of them adds to the stream"
+    return None
 
 
 def _find_patches(anatomy: Anatomy, seen: Observation, prefix: int | None) -> str | None:

@@ -6,7 +6,7 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from threading import RLock
 from typing import Any
@@ -15,18 +15,33 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from pellucid._errors import ArgumentError, ModelError, NumericalError, explain_error
+from pellucid._errors import (
+    ArgumentError,
+    ModelError,
+    NumericalError,
+    UnsupportedCombination,
+    explain_error,
+)
 from pellucid._needs import Needs
 from pellucid._types import Batch
 from pellucid.adapters.anatomy import Anatomy, examine
 from pellucid.adapters.base import Adapter, Task
+from pellucid.adapters.branches import branches_of, places_of_branches
 from pellucid.record import precision
 from pellucid.record.attention import Attention, AttentionWatch
 from pellucid.record.places import Place, edited, reached, recorded, replaced
 from pellucid.record.reading import maps_behind, only_read
 from pellucid.record.trace import Recorded, Recording
+from pellucid.relevance.activations import find_activations
+from pellucid.relevance.gradient import GradientRules
+from pellucid.relevance.rules import Rules
+from pellucid.relevance.watch import following
 
 Call = Callable[[nn.Module, Mapping[str, Tensor]], Any]
+
+_OF_HEADS = Needs.ATTENTION | Needs.VALUES | Needs.PROJECTION
+_OF_BRANCHES = Needs.BRANCHES | Needs.PROJECTION
+_OF_STREAM = Needs.STREAM | _OF_BRANCHES
 
 
 @dataclass(frozen=True)
@@ -141,6 +156,7 @@ class TorchAdapter(Adapter):
             )
             found.grant(Needs.TOKEN_DROP, self._drop_problem(found))
             self._look_behind(found)
+            found.grant(Needs.RULES, self._rules_problem(found))
         if self.task == "other" and Needs.STREAM in found.offers:
             found.grant(Needs.READOUT, None)  # the user's function decides what is read
         return found
@@ -214,32 +230,88 @@ class TorchAdapter(Adapter):
             self.output(batch)
         return seen[0].detach()
 
-    def record(self, batch: Batch, what: Needs, *, differentiable: bool) -> Recording:
-        """The output, and what was asked for, layer by layer."""
+    def record(
+        self,
+        batch: Batch,
+        what: Needs,
+        *,
+        differentiable: bool,
+        since: int = 0,
+        embedding: Tensor | None = None,
+    ) -> Recording:
+        """The output, and what was asked for, layer by layer; PROJECTION must be differentiable.
+
+        The graph begins at block `since`; `embedding` takes the place of what enters the first.
+        """
         attention: list[Attention] = []
         with self._alone(), ExitStack() as stack:
             stack.enter_context(torch.set_grad_enabled(differentiable))
+            if embedding is not None:
+                stack.enter_context(replaced(self.anatomy.embedding, embedding))
             if differentiable:
-                stack.enter_context(edited(self.anatomy.embedding, _as_leaf))
+                start = Place(self.anatomy.blocks[since], "input")
+                stack.enter_context(edited(start, _as_leaf))
             seen = stack.enter_context(recorded(self._recording_places(what)))
-            if what & (Needs.ATTENTION | Needs.VALUES):
+            if what & _OF_HEADS:
                 stack.enter_context(AttentionWatch(attention.append))
             else:
                 stack.enter_context(self._unfused())
             output = self.output(batch)
+        return self._recording(output, what, attention, seen)
+
+    def _recording(
+        self, output: Any, what: Needs, attention: list[Attention], seen: Mapping[str, Tensor]
+    ) -> Recording:
         layers: dict[Recorded, list[Tensor]] = {}
         if Needs.ATTENTION in what:
             layers["attention"] = [found.probabilities for found in attention]
         if Needs.VALUES in what:
             layers["values"] = [found.values for found in attention if found.values is not None]
-        if what & (Needs.STREAM | Needs.BRANCHES):
+        if what & _OF_STREAM:
             layers["stream"] = [seen[str(i)] for i in range(len(self.anatomy.blocks) + 1)]
         carriers = dict(layers)
-        if Needs.BRANCHES in what:
-            for name, (before, after) in self._branches(seen).items():
-                layers[name] = [b - a for a, b in zip(before, after, strict=True)]
-                carriers[name] = after  # a sum passes its gradient on to its terms
+        if what & _OF_BRANCHES:
+            attended, fed = branches_of(self.anatomy, seen)
+            layers["attention_base"], layers["mlp_base"] = attended.before, fed.before
+            layers["attention_read"], layers["mlp_read"] = attended.read, fed.read
+            layers["attention_branch"], layers["mlp_branch"] = attended.added, fed.added
+            carriers["attention_branch"] = attended.after  # a sum passes its gradient on
+            carriers["mlp_branch"] = fed.after
+        if Needs.PROJECTION in what:
+            layers["projection"] = [
+                found.projection.scaled(after)
+                for found, after in zip(attention, carriers["attention_branch"], strict=True)
+                if found.projection is not None
+            ]
         return Recording(output, layers, carriers)
+
+    @contextmanager
+    def following(self, rules: Rules | None) -> Iterator[None]:
+        """Inside the block, derivatives of the model follow these rules; None leaves them alone."""
+        if rules is None:
+            yield
+            return
+        with self._alone(), following(rules, self.anatomy.activations, self.module):
+            yield
+
+    def _rules_problem(self, anatomy: Anatomy) -> str | None:
+        """Which operation on the probe no rule is known for, or None."""
+        if Needs.GRADIENTS not in anatomy.offers:
+            return anatomy.missing[Needs.GRADIENTS]
+        probe = self._probe()
+        with torch.no_grad():
+            anatomy.activations = find_activations(self.module, lambda: self.output(probe))
+        with torch.inference_mode(False), torch.enable_grad():
+            leaf = self.value_at(probe, "input").clone().requires_grad_()
+            try:
+                with following(GradientRules(), anatomy.activations, self.module) as watch:
+                    logits = logits_of(self.output_from(probe, "input", leaf))
+                torch.autograd.grad(logits.sum(), leaf)
+            except UnsupportedCombination:
+                return f"no rule is known for {watch.stopped_at}"
+            except RuntimeError as error:
+                return f"its operations cannot be watched one by one ({str(error).splitlines()[0]})"
+        return None
 
     def read_positions(self, batch: Batch) -> Tensor | None:
         """The few tokens that the prediction is read from (b k).
@@ -306,29 +378,11 @@ class TorchAdapter(Adapter):
 
     def _recording_places(self, what: Needs) -> dict[str, Place]:
         places: dict[str, Place] = {}
-        if what & (Needs.STREAM | Needs.BRANCHES):
+        if what & _OF_STREAM:
             places |= self.anatomy.stream()
-        if Needs.BRANCHES in what:
-            for i, (first, second) in enumerate(self.anatomy.middles):
-                places[f"second {i}"] = second
-                if first is not None:
-                    places[f"first {i}"] = first
-                    places[f"between {i}"] = replace(first, side="output")
+        if what & _OF_BRANCHES:
+            places |= places_of_branches(self.anatomy)
         return places
-
-    def _branches(
-        self, seen: Mapping[str, Tensor]
-    ) -> dict[Recorded, tuple[list[Tensor], list[Tensor]]]:
-        """The stream before and after each branch was added to it."""
-        layers = range(len(self.anatomy.blocks))
-        entering = [seen[str(i)] for i in layers]
-        second = [seen[f"second {i}"] for i in layers]
-        if self.anatomy.pre_norm:
-            leaving = [seen[str(i + 1)] for i in layers]
-            return {"attention_branch": (entering, second), "mlp_branch": (second, leaving)}
-        first = [seen[f"first {i}"] for i in layers]
-        between = [seen[f"between {i}"] for i in layers]
-        return {"attention_branch": (entering, first), "mlp_branch": (between, second)}
 
     def rows(self, output: Any, batch: Batch) -> Tensor:
         logits = logits_of(output)

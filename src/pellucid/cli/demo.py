@@ -1,4 +1,4 @@
-"""`pellucid demo`: a bundled digit and a bundled review, explained by everything that fits."""
+"""`pellucid demo`: a bundled digit and a bundled review, explained and walked away from."""
 
 from __future__ import annotations
 
@@ -9,42 +9,46 @@ import typer
 
 if TYPE_CHECKING:
     from pellucid import Explanation
+    from pellucid.adapters.base import Adapter
 
+_METHODS = ("vtranm", "transformer_mm", "rollout", "attn_lrp", "gradient_x_input", "pullback")
+_STEPS = 100
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the page is written.")]
 
 
 def demo(out: Out = Path("pellucid-demo")) -> None:
-    """Explain a bundled digit and a bundled review, and write one HTML page."""
-    from pellucid import report
-    from pellucid.cli._common import print_table
+    """Explain a bundled digit and a bundled review, walk inside their classes, write one page."""
+    from pellucid import explore, report
+    from pellucid.cli._common import load_model, print_table
     from pellucid.cli._files import make_folder
     from pellucid.models import sample_images, sample_texts
 
     make_folder(out, "--out pellucid-demo")
     digit = next(path for path in sample_images() if "hard" in path.stem)
     text = next(text for text in sample_texts() if "but" in text)
-    found: list[Explanation] = []
+    inputs: list[tuple[str, Any, str, dict[str, Any]]] = [  # model, input, metric, rules of a walk
+        ("pellucid/digits-vit", digit, "deletion", {"space": "pixels"}),
+        ("pellucid/reviews-bert", text, "text_deletion", {"within": "bounds"}),
+    ]
+    found: list[Any] = []
     rows: list[list[str]] = []
-    for model, raw, metric in (
-        ("pellucid/digits-vit", digit, "deletion"),
-        ("pellucid/reviews-bert", text, "text_deletion"),
-    ):
+    for name, raw, metric, rules in inputs:
+        model = load_model(name)
         for explanation, measurement in _explained(model, raw, metric):
             found.append(explanation)
             rows.append(_row(explanation, measurement))
+        found.append(explore(model, raw, steps=_STEPS, save_every=10, **rules))
     path = report(found, out / "report.html", title="pellucid: a first look", overwrite=True)
     print_table(["input", "method", "explains", "largest scores", "deletion", "ms"], rows)
     typer.echo("deletion: of a digit, lower is better; of a text, higher is better")
     typer.echo(f"report: {path.resolve()}")
 
 
-def _explained(name: str, raw: Any, metric: str) -> list[tuple[Explanation, Any]]:
-    """The input explained by every method that fits, each measured."""
-    from pellucid import explain, list_methods, measure
-    from pellucid.cli._common import load_model
+def _explained(model: Adapter, raw: Any, metric: str) -> list[tuple[Explanation, Any]]:
+    """The input explained by a few methods of different kinds, each measured."""
+    from pellucid import explain, measure
 
-    model = load_model(name)
-    found = [explain(model, raw, method=entry.name) for entry in list_methods(model) if entry.fits]
+    found = [explain(model, raw, method=method) for method in _METHODS]
     return [(one, measure(model, one, metric=metric)) for one in found]
 
 

@@ -26,19 +26,21 @@ class Reference(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Persistent:
-    """Go on as before, mixed with fresh noise where `persistence` is less than one."""
+    """Go on as before, mixed with fresh noise where `persistence` is less than one.
+
+    The walk begins with a heading that was drawn at random.
+    """
 
     moving: Tensor  # b t: the tokens that move
     persistence: float = 1.0
 
     def __call__(self, state: State, rows: Tensor) -> Tensor:
-        heading = pick(state.heading, rows)
-        fresh = norm(heading) == 0
-        if self.persistence >= 1 and not fresh.any():
+        heading = unit(pick(state.heading, rows))
+        if self.persistence >= 1:
             return heading
         noise = unit(draw(state, rows, self.moving))
-        rho = (~fresh).to(heading) * self.persistence
-        return scaled(unit(heading), rho) + scaled(noise, (1 - rho**2).sqrt())
+        mixed: Tensor = self.persistence * heading + (1 - self.persistence**2) ** 0.5 * noise
+        return mixed
 
 
 @dataclass(frozen=True, eq=False)

@@ -156,7 +156,7 @@ class Request:
             k += 1
             if self.distance is not None:
                 left = _PAST * self.distance - recorder.displacement
-                state.stride = state.stride.minimum(left.clamp(min=0))
+                state.stride = state.stride.minimum(left.clamp(min=0).to(state.stride.device))
             recorder.note(k, stepper.step(state, rows))
             if self.distance is not None:
                 state.end(recorder.beyond(self.distance), Outcome.ARRIVED)

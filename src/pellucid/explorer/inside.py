@@ -15,32 +15,36 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pellucid.explorer.corrector import Frame, correct
+from pellucid.explorer.corrector import Frame, Guess, correct, predict
 from pellucid.explorer.directions import Reference
 from pellucid.explorer.level import Level
-from pellucid.explorer.rows import pick, put, where, within
-from pellucid.explorer.state import Outcome, State, Step, scaled, unit
+from pellucid.explorer.rows import pick, put, within
+from pellucid.explorer.state import Outcome, State, Step
 
 _EASY, _HARD = 5, 8  # corrections: up to here the step grows; beyond there the Jacobian is renewed
 _GROW, _SHRINK = 2.0, 0.5
 _TRIES = 24
-_GUESS = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (2.0, -1.0, 0.0), (3.0, -3.0, 1.0))  # by how many known
+_GUESS = torch.tensor(  # the value of the polynomial through those corrections that are known
+    [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [2.0, -1.0, 0.0], [3.0, -3.0, 1.0]], dtype=torch.float64
+)
 _KNOWN = 3  # corrections, each for a step of length one
 
 
 @dataclass(eq=False)
 class Inside:
-    """Steps that stay in the class; `goal` (b r) are the coordinates that are held."""
+    """Steps that stay in the class; `goal` (b r) are the coordinates that are held.
+
+    What decides (strides, ages, residuals) is on the CPU, so one number an input and correction is
+    all that crosses over from a GPU.
+    """
 
     level: Level
     reference: Reference
     goal: Tensor
     tolerance: float
-    longest: Tensor  # b: no step is longer
+    first: Tensor  # b: the first step, on the CPU
+    longest: Tensor  # b: no step is longer; on the CPU
     zero: float
-
-    def __post_init__(self) -> None:
-        self._weights = torch.tensor(_GUESS).to(self.goal)
 
     def begin(self, state: State) -> None:
         """Memory for the Jacobians in use; none is known yet."""
@@ -49,64 +53,53 @@ class Inside:
         state.memory["basis"] = state.w.new_zeros(count, rank, size)
         state.memory["inverse"] = state.w.new_zeros(count, rank, rank)
         state.memory["bends"] = state.w.new_zeros(count, _KNOWN, rank)
-        state.memory["known"] = torch.zeros(count, dtype=torch.long, device=state.w.device)
-        state.memory["age"] = torch.full((count,), -1, device=state.w.device)  # -1: none
+        state.memory["known"] = torch.zeros(count, dtype=torch.long)
+        state.memory["age"] = torch.full((count,), -1)  # -1: none
+        state.stride = self.first.clone()
 
     def step(self, state: State, rows: Tensor) -> Step:
         """One step of each of these inputs, tried again shorter where it fails."""
         before, y = pick(state.w, rows).clone(), pick(state.y, rows).clone()
         drawn = self.reference(state, rows)
-        sweeps = torch.zeros(len(rows), device=before.device)
+        sweeps = torch.zeros(len(rows), dtype=torch.long)
         pending = rows
         for _ in range(_TRIES):
             at = within(rows, pending)
             failed, taken = self._try(state, pending, pick(drawn, at))
-            put(sweeps, at, pick(sweeps, at) + taken)
-            pending = where(pending, failed)
+            sweeps[at] += taken
+            pending = pending[failed]
             if len(pending) == 0:
                 break
         state.end(pending, Outcome.STUCK)
         moved = self.level.distance(pick(state.w, rows), before, rows)
-        change = self.level.coordinates.take(rows).psi(pick(state.y, rows)) - (
-            self.level.coordinates.take(rows).psi(y)
-        )
-        return Step(rows, moved, change.norm(dim=1), sweeps, torch.zeros_like(moved))
+        own = self.level.coordinates.take(rows)
+        change = (own.psi(pick(state.y, rows)) - own.psi(y)).norm(dim=1)
+        return Step(rows, moved, change, sweeps, torch.zeros_like(moved))
 
     def _try(self, state: State, rows: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
         """Try a step; which inputs failed, and how many corrections each made."""
         self._renew(state, rows)
         memory = state.memory
         frame = Frame(pick(memory["basis"], rows), pick(memory["inverse"], rows))
-        tangent = unit(frame.without(drawn))
-        w, stride = pick(state.w, rows), pick(state.stride, rows)
-        goal = pick(self.goal, rows)
-        found = correct(
-            self.level,
-            w + scaled(tangent, stride),
-            frame,
-            goal,
-            rows,
-            self.tolerance,
-            self._guess(state, rows, stride),
-        )
-        bend = found.moved / stride[:, None]
+        w, goal = pick(state.w, rows), pick(self.goal, rows)
+        stride = pick(state.stride, rows).clone()
+        weights = _GUESS[pick(memory["known"], rows)] * stride[:, None]  # b k
+        guess = Guess(stride.to(w), pick(memory["bends"], rows), weights.to(w))
+        found, tangent, base = predict(self.level, w, drawn, frame, guess, goal, rows)
+        found = correct(self.level, found, base, frame.basis, goal, rows, self.tolerance)
+        bend = found.moved / guess.stride[:, None]
         good = found.residual <= self.tolerance
         self._learn(state, rows, good, found.sweeps)
-        kept = where(rows, good)
+        at = good.nonzero()[:, 0]
+        kept = rows[at]
         if len(kept):
-            at = within(rows, kept)
             put(state.w, kept, pick(found.w, at))
-            put(state.y, kept, pick(found.seen.y, at))
-            put(state.logits, kept, pick(found.seen.logits, at))
+            put(state.y, kept, pick(found.y, at))
+            put(state.logits, kept, pick(found.logits, at))
             put(state.heading, kept, pick(tangent, at))
             put(memory["inverse"], kept, pick(found.inverse, at))
             self._remember(state, kept, pick(bend, at))
         return ~good, found.sweeps
-
-    def _guess(self, state: State, rows: Tensor, stride: Tensor) -> Tensor:
-        """The next correction, by the polynomial through those that are known (b r)."""
-        bends, known = pick(state.memory["bends"], rows), pick(state.memory["known"], rows)
-        return torch.einsum("bk,bkr,b->br", self._weights[known], bends, stride)
 
     def _remember(self, state: State, rows: Tensor, bend: Tensor) -> None:
         """One more correction, for a step of length one."""
@@ -118,7 +111,7 @@ class Inside:
     def _renew(self, state: State, rows: Tensor) -> None:
         """New Jacobians for the inputs that have none to use."""
         memory = state.memory
-        some = where(rows, pick(memory["age"], rows) < 0)
+        some = rows[pick(memory["age"], rows) < 0]
         if len(some) == 0:
             return
         _, jacobian = self.level.linearise(pick(state.w, some), some)
@@ -134,7 +127,5 @@ class Inside:
         longest = pick(self.longest, rows)
         grown = torch.where(sweeps <= _EASY, stride * _GROW, stride).minimum(longest)
         shrunk = torch.where(age == 0, stride * _SHRINK, stride)  # an old Jacobian may be to blame
-        new_age = torch.where(good & (sweeps <= _HARD), age + 1, -1)
-        new_stride = torch.where(good, grown, shrunk)
-        put(state.stride, rows, new_stride.clamp(min=0.0))
-        put(state.memory["age"], rows, new_age)
+        put(state.memory["age"], rows, torch.where(good & (sweeps <= _HARD), age + 1, -1))
+        put(state.stride, rows, torch.where(good, grown, shrunk))

@@ -24,7 +24,7 @@ from pellucid.explorer.selection import check_whole, select
 from pellucid.explorer.settings import OTHERS, Settings
 from pellucid.explorer.solvers import SOLVERS
 from pellucid.explorer.space import Space, find_space
-from pellucid.explorer.state import State
+from pellucid.explorer.state import State, draw
 from pellucid.explorer.strides import Stride
 from pellucid.explorer.textbook import Textbook
 from pellucid.geometry.importance import block_importance
@@ -105,7 +105,7 @@ def plan(case: Case, request: Request) -> Plan:
         logits=seen.logits.clone(),
         heading=torch.zeros_like(w),
         stride=torch.zeros(len(w), dtype=torch.float64, device=w.device),
-        outcome=torch.zeros(len(w), dtype=torch.long, device=w.device),
+        outcome=torch.zeros(len(w), dtype=torch.long),
         generators=_generators(case, request),
     )
     shown = min(_SHOWN if logits.shape[-1] > _MANY else _MANY, logits.shape[-1])
@@ -147,13 +147,14 @@ class _Steppers:
         settings, state = self.plan.settings, self.plan.state
         if settings.step is not None:
             longest = torch.full_like(longest, float(settings.step))
-        state.stride = (_FIRST * typical).minimum(longest)
+        first = (_FIRST * typical).minimum(longest)
         return Inside(
             self.plan.level,
             self._reference(),
             state.y.clone(),
             settings.tolerance,  # type: ignore[arg-type]  # filled by _with_defaults
-            longest,
+            first.cpu(),
+            longest.cpu(),
             settings.zero,  # type: ignore[arg-type]
         )
 
@@ -196,13 +197,15 @@ class _Steppers:
         return Range(moving, self.plan.coordinates, index, sign, towards, released)
 
     def _reference(self) -> Reference:
-        settings, moving = self.plan.settings, self.plan.level.selected
+        settings, state = self.plan.settings, self.plan.state
+        moving = self.plan.level.selected
         if settings.direction == "persistent":
+            state.heading = draw(state, state.walking, moving)
             return Persistent(moving, settings.persistence)
         if settings.direction == "toward":
             return Toward(moving, self._other_input())
         if settings.direction == "away":
-            return Away(moving, self.plan.state.w.clone())
+            return Away(moving, state.w.clone())
         return Fixed(moving) if settings.direction == "fixed" else Haar(moving)
 
     def _other_input(self) -> Tensor:

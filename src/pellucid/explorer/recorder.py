@@ -71,7 +71,7 @@ class Recorder:
     def beyond(self, distance: float) -> Tensor:
         """The inputs that are still walking and as far from their start as asked."""
         far = self.displacement >= distance
-        return (far & (self._walk.state.outcome == 0)).nonzero()[:, 0].cpu()
+        return (far.cpu() & (self._walk.state.outcome == 0)).nonzero()[:, 0]
 
     def finish(self, k: int) -> None:
         """Keep the last points too."""

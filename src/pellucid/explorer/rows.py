@@ -19,6 +19,13 @@ def put(tensor: Tensor, rows: Tensor, values: Tensor) -> None:
         tensor[rows.to(tensor.device)] = values.to(tensor)
 
 
+def renewed(tensor: Tensor, rows: Tensor, values: Tensor) -> Tensor:
+    """A tensor with these rows replaced; the values themselves where that is all of them."""
+    if len(rows) == len(tensor):
+        return values
+    return tensor.index_copy(0, rows.to(tensor.device), values.to(tensor))
+
+
 def where(rows: Tensor, chosen: Tensor) -> Tensor:
     """Those of the rows for which `chosen` (one a row, on any device) is true."""
     return rows[chosen.cpu()]

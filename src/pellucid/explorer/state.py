@@ -35,19 +35,19 @@ class State:
     y: Tensor  # b r: the coordinates of the prediction
     logits: Tensor  # b c
     heading: Tensor  # b t p: the last direction, or the one that is held
-    stride: Tensor  # b: the length of the next step
-    outcome: Tensor  # b: 0 while walking, else 1 + the number of the Outcome
+    stride: Tensor  # b: the length of the next step, wherever its stepper keeps it
+    outcome: Tensor  # b, on the CPU: 0 while walking, else 1 + the number of the Outcome
     generators: list[torch.Generator]
     memory: dict[str, Tensor] = field(default_factory=dict)  # what a kind of step keeps besides
 
     @property
     def walking(self) -> Tensor:
         """The inputs that have not ended, as numbers on the CPU."""
-        return (self.outcome == 0).nonzero()[:, 0].cpu()
+        return (self.outcome == 0).nonzero()[:, 0]
 
     def end(self, rows: Tensor, outcome: Outcome) -> None:
         """These inputs stop here."""
-        self.outcome[rows.to(self.outcome.device)] = 1 + list(Outcome).index(outcome)
+        self.outcome[rows] = 1 + list(Outcome).index(outcome)
 
     def to_tensors(self) -> dict[str, Tensor]:
         """Everything, to be written to a file."""
@@ -69,12 +69,12 @@ class State:
         outcomes = tensors["outcome"]
         if not ((outcomes >= 0) & (outcomes <= len(Outcome))).all():
             raise ValueError("an outcome that does not exist")
-        device = self.w.device
         for name in _TENSORS:
-            setattr(self, name, _own(tensors[name], device))
+            setattr(self, name, _own(tensors[name], getattr(self, name).device))
         for name, tensor in tensors.items():
             if name.startswith(_MEMORY):
-                self.memory[name.removeprefix(_MEMORY)] = _own(tensor, device)
+                like = self.memory.get(name.removeprefix(_MEMORY), self.w)
+                self.memory[name.removeprefix(_MEMORY)] = _own(tensor, like.device)
         for i, generator in enumerate(self.generators):
             generator.set_state(tensors[f"{_GENERATOR}{i}"])
 

@@ -6,15 +6,15 @@ attention alone and passed half of each token on unchanged.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from torch import Tensor
 
+from pellucid._arguments import position
 from pellucid._case import Case
 from pellucid._errors import ArgumentError, explain_error
 from pellucid._needs import Needs
 from pellucid._spec import method
+from pellucid.methods._heads import Fuse, fused
 
 
 @method(
@@ -22,57 +22,58 @@ from pellucid._spec import method
     cite="abnar2020quantifying",
     signed=False,
     class_specific=False,
+    presets={
+        "chefer": {"start": 1},
+        "tis": {"discard": 0.9},
+        "vit_explain": {"discard": 0.9, "legacy_norm": True},
+    },
 )
 def rollout(
     case: Case,
     *,
-    fuse: Literal["mean", "min", "max"] = "mean",
+    fuse: Fuse = "mean",
     discard: float = 0.0,
     start: int = 0,
+    legacy_norm: bool = False,
 ) -> Tensor:
     """The product over layers of the attention, heads fused, mixed with the identity.
 
     `fuse` joins the heads; `discard` is the fraction of the smallest fused attention that is set to
-    zero (0.9 in TIS's comparison); `start` is the first block that takes part.
+    zero (0.9 in TIS's comparison); `start` is the first block that takes part. `legacy_norm`
+    divides by the sum of the row that has the number of the column, as released code does.
     """
-    attention = case.record(Needs.ATTENTION).attention  # l b h t s
-    _check(attention, discard, start)
-    fused = _FUSE[fuse](attention[start:])  # l b t s
-    if discard:
-        fused = _without_smallest(fused, discard, case.mask)
-    mixed = fused + torch.eye(fused.shape[-1]).to(fused)
-    mixed = mixed / mixed.sum(dim=-1, keepdim=True)
-    flow = mixed[0]
-    for layer in mixed[1:]:
-        flow = layer @ flow  # later layers multiply on the left
-    return case.read(flow)
+    _check(discard)
+    attention = case.record(Needs.ATTENTION).each("attention")  # b h t s each
+    first = position("start", start, len(attention))
+    row = case.readout.to(attention[0])  # b t; the product is taken from the left, row by row
+    for maps in reversed(attention[first:]):
+        layer = fused(maps, fuse)
+        if discard:
+            layer = _without_smallest(layer, discard, case.mask)
+        mixed = layer + torch.eye(layer.shape[-1]).to(layer)  # b t s
+        sums = mixed.sum(dim=-1)
+        sums = sums[:, None, :] if legacy_norm else sums[:, :, None]
+        row = torch.einsum("bt,bts->bs", row, mixed / sums)
+    return row
 
 
-_FUSE = {
-    "mean": lambda heads: heads.mean(dim=2),
-    "min": lambda heads: heads.amin(dim=2),
-    "max": lambda heads: heads.amax(dim=2),
-}
-
-
-def _without_smallest(fused: Tensor, discard: float, mask: Tensor) -> Tensor:
+def _without_smallest(layer: Tensor, discard: float, mask: Tensor) -> Tensor:
     """Zero the smallest entries among each input's own tokens, but for the first to itself."""
-    mask = mask.to(fused.device)
+    mask = mask.to(layer.device)
     pairs = mask[:, :, None] & mask[:, None, :]  # b t s
     first = mask.float().argmax(dim=1)
-    kept = fused.clone()
-    for layer in kept:
-        for matrix, real, head in zip(layer, pairs, first.tolist(), strict=True):
-            corner = matrix[head, head].clone()
-            own = matrix[real]
-            smallest = own.argsort(stable=True)[: int(own.numel() * discard)]
-            own[smallest] = 0.0
-            matrix[real] = own
-            matrix[head, head] = corner
+    kept = layer.clone()
+    for matrix, real, head in zip(kept, pairs, first.tolist(), strict=True):
+        corner = matrix[head, head].clone()
+        own = matrix[real]
+        smallest = own.argsort(stable=True)[: int(own.numel() * discard)]
+        own[smallest] = 0.0
+        matrix[real] = own
+        matrix[head, head] = corner
     return kept
 
 
-def _check(attention: Tensor, discard: float, start: int) -> None:
+def _check(discard: float) -> None:
     if not 0 <= discard < 1:
         raise ArgumentError(
             explain_error(
@@ -80,14 +81,5 @@ def _check(attention: Tensor, discard: float, start: int) -> None:
                 got=f"discard={discard}",
                 expected="a number from 0 up to, but not including, 1",
                 instead="discard=0.9",
-            )
-        )
-    if not 0 <= start < len(attention):
-        raise ArgumentError(
-            explain_error(
-                "the model has no such block",
-                got=f"start={start}",
-                expected=f"a number from 0 to {len(attention) - 1}",
-                instead="start=0",
             )
         )

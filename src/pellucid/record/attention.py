@@ -19,16 +19,19 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from pellucid.record.projection import LINEAR, Projection, read_projection
+
 _MATMULS = {"matmul", "__matmul__", "bmm"}
 _MULTI_HEAD = inspect.signature(F.multi_head_attention_forward)
 
 
 @dataclass
 class Attention:
-    """One attention operation: what was attended to, and what was read there."""
+    """One attention operation: what was attended to, what was read there, and how it went on."""
 
     probabilities: Tensor  # b h t s
     values: Tensor | None  # b h s d
+    projection: Projection | None = None
 
 
 class AttentionWatch(TorchFunctionMode):
@@ -41,6 +44,7 @@ class AttentionWatch(TorchFunctionMode):
         self._observe = observe or (lambda attention: None)
         self._blocked = None if blocked is None else blocked[:, None, None, :]  # b 1 1 s
         self._awaiting: Attention | None = None  # a softmax whose product with the values follows
+        self._leaving: Attention | None = None  # one whose heads have read, but not left yet
         self.written_out = False  # whether a softmax was seen that the model itself computes
 
     def __torch_function__(
@@ -60,7 +64,10 @@ class AttentionWatch(TorchFunctionMode):
             return self._explicit_softmax(args[0], kwargs.get("dtype"))
         if self._awaiting is not None and name in _MATMULS and len(args) == 2:
             self._complete(*args)
-        return func(*args, **kwargs)
+        output = func(*args, **kwargs)
+        if self._leaving is not None and func in LINEAR:
+            self._leave(func, args, output)
+        return output
 
     def _scaled_dot_product(
         self,
@@ -87,7 +94,8 @@ class AttentionWatch(TorchFunctionMode):
             scores = scores + attn_mask
         probabilities = self._probabilities(scores, masked=is_causal or attn_mask is not None)
         if probabilities.dim() == 4:
-            self._observe(Attention(probabilities, value))
+            self._leaving = Attention(probabilities, value)
+            self._observe(self._leaving)
         return probabilities.to(value.dtype) @ value
 
     def _explicit_softmax(self, scores: Tensor, dtype: torch.dtype | None) -> Tensor:
@@ -102,7 +110,16 @@ class AttentionWatch(TorchFunctionMode):
         assert self._awaiting is not None
         if left.shape == self._awaiting.probabilities.shape:
             self._awaiting.values = right
-            self._awaiting = None
+            self._leaving, self._awaiting = self._awaiting, None
+
+    def _leave(self, func: Callable[..., Any], args: Sequence[Any], output: Tensor) -> None:
+        """The first linear map of all heads side by side is that by which they enter the stream."""
+        assert self._leaving is not None
+        assert self._leaving.values is not None
+        queries = self._leaving.probabilities.shape[-2]
+        found = read_projection(func, args, output, self._leaving.values, queries)
+        if found is not None:
+            self._leaving.projection, self._leaving = found, None
 
     def _probabilities(self, scores: Tensor, masked: bool = False) -> Tensor:
         if self._blocked is not None and scores.dim() == 4:
@@ -140,9 +157,9 @@ class AttentionWatch(TorchFunctionMode):
         finally:
             self._observe = observe
         self._observe(seen[0])
-        out = F.linear(
-            mixed.permute(2, 0, 1, 3).flatten(-2), a["out_proj_weight"], a["out_proj_bias"]
-        )
+        joined = mixed.permute(2, 0, 1, 3).flatten(-2)  # t b d
+        out = F.linear(joined, a["out_proj_weight"], a["out_proj_bias"])
+        self._leave(F.linear, (joined, a["out_proj_weight"]), out)
         if not a["need_weights"]:
             return out, None
         maps = seen[0].probabilities

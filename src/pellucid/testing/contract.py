@@ -159,14 +159,16 @@ def check_adapter(build: Build) -> None:
         plain = adapter.rows(adapter.output(batch), batch)
     _check_places(adapter, batch, plain)
     _check_recording(adapter, batch, plain)
+    _check_projection(adapter, batch)
     _check_dropping(adapter, batch, plain)
     case = Case(adapter, batch, target)
     if Needs.STREAM in adapter.offers:
         _check_jacobian(case)
-    check_no_trace(adapter, lambda: case.record(adapter.offers & _RECORDABLE, gradients=True))
+    check_no_trace(adapter, lambda: case.record(adapter.offers & _INSIDE, gradients=True))
 
 
 _RECORDABLE = Needs.ATTENTION | Needs.VALUES | Needs.STREAM | Needs.BRANCHES
+_INSIDE = _RECORDABLE | Needs.PROJECTION  # which only a recording with gradients knows
 
 
 def _check_places(adapter: TorchAdapter, batch: Any, plain: Tensor) -> None:
@@ -201,6 +203,25 @@ def _check_recording(adapter: TorchAdapter, batch: Any, plain: Tensor) -> None:
             np.testing.assert_allclose(
                 (stream[i] + a + m).detach(), stream[i + 1].detach(), atol=1e-9
             )
+
+
+def _check_projection(adapter: TorchAdapter, batch: Any) -> None:
+    """What the heads read, projected and summed, is the attention branch but for one bias."""
+    what = adapter.offers & _INSIDE
+    if Needs.PROJECTION not in what:
+        return
+    layers = adapter.record(batch, what, differentiable=True).layers
+    seen = zip(
+        layers["attention"],
+        layers["values"],
+        layers["projection"],
+        layers["attention_branch"],
+        strict=True,
+    )
+    for maps, values, projection, branch in seen:
+        heads = torch.einsum("bhts,bhsc,hcd->btd", maps, values, projection)
+        bias = (branch - heads)[batch.mask]  # the same for every token
+        np.testing.assert_allclose(bias.detach(), bias[:1].expand_as(bias).detach(), atol=1e-6)
 
 
 def _check_dropping(adapter: TorchAdapter, batch: Any, plain: Tensor) -> None:
