@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from pellucid.explorer.level import Level
+from pellucid.explorer.regions import Region
 from pellucid.explorer.rows import pick, put, where
 from pellucid.explorer.state import Outcome, State, Step, norm, scaled
 from pellucid.geometry.outputs import Coordinates
@@ -29,6 +30,7 @@ class ToBoundary:
     level: Level
     coordinates: Coordinates
     longest: Tensor  # b
+    region: Region  # that every step is projected on
 
     def begin(self, state: State) -> None:
         """Where an input is of an asked class already there is nothing to walk."""
@@ -50,12 +52,15 @@ class ToBoundary:
         shortest = (_OVERSHOOT * distance[at, nearest]).minimum(pick(self.longest, rows))
         shortest = torch.where(lost, 0.0, shortest)
         heading = scaled(gradient[at, nearest], 1 / size[at, nearest].clamp(min=1e-300))
+        moving = pick(self.level.selected, rows)[..., None]
         moved = w + scaled(heading, shortest)
+        moved = torch.where(moving, self.region.project(moved, rows), w)
         after = self.level.see(moved, rows)
-        y = self.coordinates.take(rows)(after.logits)
+        own = self.coordinates.take(rows)
+        y = own(after.logits)
+        change = (own.psi(y) - own.psi(pick(state.y, rows))).norm(dim=1)
         for name, value in (("w", moved), ("y", y), ("logits", after.logits), ("heading", heading)):
             put(getattr(state, name), rows, value)
         state.end(where(rows, after.y.amax(dim=1) > 0), Outcome.ARRIVED)
-        change = (after.y - seen.y)[at, nearest].abs()
         none = torch.zeros_like(change)
         return Step(rows, norm(moved - w), change, none, none)

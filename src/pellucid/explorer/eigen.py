@@ -1,7 +1,8 @@
 """The directions of Algorithms 1 and 2: from the kernel of the metric, or from its range.
 
 A rule gives a field: a function of the metric, so that a solver can follow the same choice at
-points nearby. The leading dimensions are the metric's: inputs, or inputs and tokens.
+points nearby, also for some of the inputs only, by their places among those that it was made for.
+The leading dimensions are the metric's: inputs, or inputs and tokens.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pellucid.explorer.state import State
 from pellucid.geometry.outputs import Coordinates
 from pellucid.geometry.pullback import Pullback
 
-Field = Callable[[Pullback], Tensor]
+Field = Callable[[Pullback, Tensor], Tensor]
 Index = Literal["uniform", "max", "weighted"]
 Sign = Literal["persist", "random", "leave"]
 
@@ -39,34 +40,34 @@ class Null:
     def field(self, metric: Pullback, state: State, rows: Tensor) -> Field:
         ambient = self.reference(state, rows)
         flat = ambient.view(*metric.rows.shape[:-2], metric.rows.shape[-1])
-        return lambda other: _unit(other.null_project(flat))
+        return lambda other, at: _unit(other.null_project(pick(flat, at)))
 
 
 @dataclass(frozen=True, eq=False)
 class NullEigenvector:
     """The same with a solver's own basis of the kernel, by diagonalising all of g: small inputs.
 
-    `released` draws as the authors' code does: the rounded index gives the ends half the weight,
-    and one past the last null vector is the first that is not null.
+    Inside the kernel that basis is decided by rounding, so an input of a batch may walk otherwise
+    than alone. `released` draws as the authors' code does: the rounded index gives the ends half
+    the weight, and one past the last null vector is the first that is not null.
     """
 
     moving: Tensor
-    absolute: float
     released: bool = False
 
     def field(self, metric: Pullback, state: State, rows: Tensor) -> Field:
-        values, vectors = torch.linalg.eigh(metric.as_matrix())  # rising
-        bound = max(self.absolute, 1e-18 * float(values.abs().max()))
-        null = (values.abs() <= bound).sum(dim=-1)  # they stand first
-        drawn = _uniform(state, rows, metric, self.moving)
-        last = values.shape[-1] - 1
-        index = (drawn * null).round() if self.released else (drawn * null).floor()
-        found = vectors.gather(
-            -1,
-            index.clamp(max=last).long()[..., None, None].expand(*vectors.shape[:-1], 1),
-        )[..., 0]
-        moved = found * _moving(self.moving, rows, metric)
-        return lambda other: moved
+        free = _moving(self.moving, rows, metric)
+        walls = (1 - free) * (1 + 2 * metric.largest)[..., None]  # what is held stands last
+        _, vectors = torch.linalg.eigh(metric.as_matrix() + walls.diag_embed())  # rising
+        size = free.expand(vectors.shape[:-1]).sum(dim=-1)
+        null = size - metric.rank  # they stand first
+        drawn = _uniform(state, rows, metric, self.moving) * null
+        index = drawn.round() if self.released else drawn.floor()
+        index = index.minimum(size - 1).clamp(min=0).long()[..., None, None]
+        found = vectors.gather(-1, index.expand(*vectors.shape[:-1], 1))[..., 0]
+        some = (null > 0) | self.released
+        moved = found * free * some[..., None]
+        return lambda other, at: pick(moved, at)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +75,9 @@ class Range:
     """Line 6 of Algorithm 2: an eigenvector of a nonzero eigenvalue, with a rule for its sign.
 
     An eigenvector has no sign of its own. "persist" goes on as the last step did; "random" tosses a
-    coin; "leave" turns away from the predicted class; with `towards` it turns to that class.
+    coin; "leave" turns away from the predicted class; with `towards` it turns to that class. Where
+    no eigenvalue counts as nonzero nothing moves, but in the authors' code (`released`) the largest
+    is taken all the same.
     """
 
     moving: Tensor
@@ -82,6 +85,7 @@ class Range:
     index: Index = "uniform"
     sign: Sign = "persist"
     towards: Tensor | None = None  # b
+    released: bool = False
 
     def field(self, metric: Pullback, state: State, rows: Tensor) -> Field:
         drawn = _uniform(state, rows, metric, self.moving)
@@ -89,17 +93,17 @@ class Range:
         vector = metric.vectors.gather(
             -2, chosen[..., None, None].expand(*chosen.shape, 1, metric.vectors.shape[-1])
         )[..., 0, :]
-        there = metric.rank > 0
+        there = (metric.largest if self.released else metric.rank) > 0
         first = vector * (self._sign(metric, vector, state, rows) * there)[..., None]
 
-        def follow(other: Pullback) -> Tensor:
+        def follow(other: Pullback, at: Tensor) -> Tensor:
             """The eigenvector nearest to the one that was chosen, turned the same way."""
-            along = (other.vectors @ first[..., None])[..., 0]
+            along = (other.vectors @ pick(first, at)[..., None])[..., 0]
             nearest = along.abs().argmax(dim=-1, keepdim=True)
             found = other.vectors.gather(
                 -2, nearest[..., None].expand(*nearest.shape, other.vectors.shape[-1])
             )[..., 0, :]
-            turned: Tensor = found * (along.gather(-1, nearest).sign() * there[..., None])
+            turned: Tensor = found * (along.gather(-1, nearest).sign() * pick(there, at)[..., None])
             return turned
 
         return follow
@@ -155,7 +159,7 @@ class Lift:
         root = own.root(y)
         u = gradient if root is None else (root @ gradient[..., None])[..., 0]
         spread = u if metric.rows.dim() == 3 else u[:, None, :].expand(*metric.rows.shape[:-1])
-        return lambda other: _unit(other.lift(spread))
+        return lambda other, at: _unit(other.lift(pick(spread, at)))
 
 
 def _uniform(state: State, rows: Tensor, metric: Pullback, moving: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from pellucid.explorer.corrector import Frame, Guess, correct, predict
 from pellucid.explorer.directions import Reference
 from pellucid.explorer.level import Level
 from pellucid.explorer.rows import pick, put, within
-from pellucid.explorer.state import Outcome, State, Step, norm
+from pellucid.explorer.state import Outcome, State, Step
 
 _EASY, _HARD = 5, 8  # corrections: up to here the step grows; beyond there the Jacobian is renewed
 _GROW, _SHRINK = 2.0, 0.5
@@ -71,7 +71,7 @@ class Inside:
             if len(pending) == 0:
                 break
         state.end(pending, Outcome.STUCK)
-        moved = norm(pick(state.w, rows) - before)
+        moved = self.level.distance(pick(state.w, rows), before, rows)
         own = self.level.coordinates.take(rows)
         change = (own.psi(pick(state.y, rows)) - own.psi(y)).norm(dim=1)
         return Step(rows, moved, change, sweeps, torch.zeros_like(moved))

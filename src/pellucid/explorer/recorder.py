@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pellucid._target import check_finite
-from pellucid._trajectory import SERIES, kl_divergence, stacked
+from pellucid._trajectory import SERIES, stacked
 from pellucid.explorer.rows import put
 from pellucid.explorer.state import Step, check_like
 
@@ -52,7 +52,7 @@ class Recorder:
         p = self._walk.probabilities(state.logits)
         psi = self._walk.coordinates.psi(state.y).clone()
         if self._first is None or self._last is None:
-            self._first, self._last = (x.clone(), p), psi
+            self._first, self._last = (x.clone(), p.clone()), psi
         values = self._values(x, p, psi, step)
         for name in SERIES:
             self._series[name].append(values[name])
@@ -122,7 +122,7 @@ class Recorder:
             "step": new["step"],
             "sweeps": new["sweeps"],
             "projected": new["projected"],
-            "divergence": kl_divergence(self._first[1], p),
+            "divergence": self._walk.divergence(self._first[1], p),
         }
 
     def _sum(self, name: str, new: Tensor) -> Tensor:
