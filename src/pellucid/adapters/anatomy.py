@@ -71,6 +71,7 @@ class Anatomy:
     readout: Readout | None = None
     prefix: int = 0
     patchify: nn.Module | None = None
+    starts_alone: bool = False  # one image's pixels will do in front of a stream that is known
     reads_alone: bool = False  # behind the last attention, tokens are computed one by one
     offers: Needs = Needs.NOTHING
     missing: dict[Needs, str] = field(default_factory=dict)

@@ -44,6 +44,7 @@ Build = Callable[[torch.dtype], TorchAdapter]
 def check_method(method: str | Method | Callable[..., Any], build: Build, **params: Any) -> None:
     """Hold a method to its promises on one model, or to the designed error where it cannot run."""
     spec, _ = as_method(method, METHODS)
+    params = {**spec.quick, **params}
     adapter = build(torch.float64)
     inputs = sample_inputs(adapter)
     if spec.kinds.count(adapter.kind) == 0 or spec.needs & ~adapter.offers:

@@ -1,0 +1,28 @@
+"""Agglomerative clustering with complete linkage, up to a distance."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def complete_linkage(distances: Tensor, threshold: float) -> list[Tensor]:
+    """The members of every cluster, each cluster by its first member (n n -> lists of indices).
+
+    Two clusters are as far apart as their farthest members; the nearest two are joined, the first
+    of several equally near, until none are nearer than the threshold.
+    """
+    apart = distances.double().cpu().numpy().copy()
+    np.fill_diagonal(apart, np.inf)
+    members = [[i] for i in range(len(apart))]
+    while len(apart):
+        a, b = sorted(divmod(int(apart.argmin()), len(apart)))
+        if not apart[a, b] < threshold:
+            break
+        members[a] += members[b]
+        members[b] = []
+        apart[a] = apart[:, a] = np.maximum(apart[a], apart[b])
+        apart[b] = apart[:, b] = np.inf
+        apart[a, a] = np.inf
+    return [torch.tensor(sorted(found)) for found in members if found]
