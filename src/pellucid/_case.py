@@ -111,6 +111,11 @@ class Case:
         return self.adapter.kind
 
     @property
+    def dtype(self) -> torch.dtype:
+        """What scores are computed in: the model's own type, or float32 where that has less."""
+        return torch.promote_types(self.adapter.dtype, torch.float32)
+
+    @property
     def layers(self) -> int:
         """How many blocks the model has."""
         return len(self._opened(Needs.STREAM).anatomy.blocks)

@@ -111,8 +111,7 @@ def gradients(case: Case, count: int, make: Make) -> Iterator[tuple[Tensor, Tens
     rows, numbers = _numbered([count] * len(case.batch))
 
     def work(jobs: Tensor) -> Tensor:
-        found = case.gradient(make(rows[jobs], numbers[jobs]), rows=rows[jobs])
-        return found.to(torch.promote_types(found.dtype, torch.float32))
+        return case.gradient(make(rows[jobs], numbers[jobs]), rows=rows[jobs]).to(case.dtype)
 
     for jobs, found in stream(case, rows, work):
         yield rows[jobs], numbers[jobs], found

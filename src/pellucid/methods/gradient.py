@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-import torch
-
 from pellucid._case import Case
 from pellucid._needs import Needs
 from pellucid._spec import method
@@ -26,8 +24,7 @@ def gradient(case: Case, *, reduce: Literal["max", "norm", "sum"] = "max") -> At
     """
     found = case.gradient(case.input())  # b c h w, or b t d
     if reduce == "max":
-        scores = found.abs().amax(dim=1 if found.dim() == 4 else -1)
-        return Attribution(scores.to(torch.promote_types(scores.dtype, torch.float32)))
+        return Attribution(found.abs().amax(dim=1 if found.dim() == 4 else -1).to(case.dtype))
     if reduce == "norm":
         return Attribution(case.sum_features(found**2).sqrt())
     return Attribution(case.sum_features(found), signed=True)

@@ -46,7 +46,7 @@ def integrated_gradients(
     """
     x, start = case.input(), _baseline(case, baseline)
     nodes, weights = _legendre(integer("steps", steps, 1, 50), x)
-    mean = torch.zeros_like(x, dtype=torch.promote_types(x.dtype, torch.float32))
+    mean = torch.zeros_like(x, dtype=case.dtype)
     way = x - start
 
     def point(rows: Tensor, k: Tensor) -> Tensor:

@@ -43,7 +43,7 @@ def occlusion(
         each = ~torch.eye(case.mask.shape[1], dtype=torch.bool, device=case.mask.device)
         keep = each.expand(len(case.batch), -1, -1)  # b m t, one token gone in each
         lost = case.value[:, None] - score_kept(case, keep, by).to(case.value)
-        return lost.masked_fill(~case.content.to(lost.device), 0.0)
+        return lost.masked_fill(~case.content.to(lost.device), 0.0).to(case.dtype)
     x, empty = case.pixels, reference_pixels(case, baseline)  # b c h w
     high, wide = _windows(case, window, stride)  # windows along each axis
     count = len(high) * len(wide)
@@ -55,7 +55,7 @@ def occlusion(
     def changed(rows: Tensor, k: Tensor) -> Tensor:
         return torch.where(hidden(k)[:, None], empty[rows], x[rows])
 
-    total = torch.zeros_like(x[:, 0], dtype=torch.promote_types(x.dtype, torch.float32))
+    total = torch.zeros_like(x[:, 0], dtype=case.dtype)
     for rows, k, value in score_pixels(case, [count] * len(x), changed):
         lost = (case.value[rows] - value).to(total)
         total += sum_by_row(rows, lost[:, None, None] * hidden(k), len(x))

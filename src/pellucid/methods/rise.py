@@ -41,7 +41,7 @@ def rise(case: Case, *, masks: int = 4000, cells: int = 8, keep: float = 0.1) ->
     _check(keep)
     x = case.pixels  # b c h w
     mask = _draw(case, integer("masks", masks, 1, 4000), integer("cells", cells, 1, 8), keep)
-    total = torch.zeros_like(x[:, 0], dtype=torch.promote_types(x.dtype, torch.float32))
+    total = torch.zeros_like(x[:, 0], dtype=case.dtype)
 
     def seen(rows: Tensor, k: Tensor) -> Tensor:
         return x[rows] * mask(rows, k)[:, None]

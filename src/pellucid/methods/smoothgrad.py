@@ -45,7 +45,7 @@ def smoothgrad(
     """
     x = case.input()  # b c h w, or b t d
     sigma = spread * (_range(case, x) if unit == "range" else torch.ones_like(_range(case, x)))
-    total = torch.zeros_like(x, dtype=torch.promote_types(x.dtype, torch.float32))
+    total = torch.zeros_like(x, dtype=case.dtype)
 
     def noisy(rows: Tensor, k: Tensor) -> Tensor:
         return x[rows] + sigma[rows] * noise(case, rows, k, x)

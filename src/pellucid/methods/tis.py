@@ -25,7 +25,7 @@ from pellucid.methods._rejected import rejected_notes
     signed=False,
     explains="probability",
     presets={"paper": {"masks": 1024, "ratio": 0.5}, "fast": {"masks": 128, "ratio": 0.5}},
-    quick={"masks": 6},
+    quick={"masks": 16},
 )
 def tis(
     case: Case,
@@ -42,7 +42,7 @@ def tis(
     the target is another quantity, as in ``target=Target.logit("cat")``.
     """
     keep = _masks(case, integer("masks", masks, 1, 1024), _ratios(ratio), standardize)  # M: b m t
-    w = case.drop(keep).float()  # Eq. 4: b m
+    w = case.drop(keep).to(case.dtype)  # Eq. 4: b m
     m = keep.to(w)
     covered = m.sum(dim=1)  # b t
     scores = torch.einsum("bm,bmt->bt", w, m) / covered.clamp(min=1)  # Eq. 5

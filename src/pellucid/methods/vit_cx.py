@@ -45,7 +45,7 @@ def vit_cx(case: Case, *, distance: float = 0.1, spread: float = 0.1) -> Attribu
     x, p = case.pixels, case.value  # b c h w, b
     drawn = [_Masks.of(case, row, distance) for row in range(len(x))]
     counts = [len(one.grids) for one in drawn]
-    total = torch.zeros_like(x[:, 0], dtype=torch.promote_types(x.dtype, torch.float32))
+    total = torch.zeros_like(x[:, 0], dtype=case.dtype)
     covered = torch.zeros_like(total)
 
     def mask(rows: Tensor, k: Tensor) -> Tensor:

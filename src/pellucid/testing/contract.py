@@ -16,6 +16,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,11 @@ def check_method(method: str | Method | Callable[..., Any], build: Build, **para
         assert_same(one, run(raw, single, target=one.index), 5e-3, "float32 and float64")
     check_declared(spec, adapter, inputs, params)
     check_no_trace(adapter, lambda: run(inputs))
+
+
+def quick(name: str) -> partial[Any]:
+    """A method of the table with the parameters that make it cheap."""
+    return partial(METHODS[name], **METHODS[name].quick)
 
 
 def check_explanation(explanation: Explanation, adapter: Adapter) -> None:
