@@ -25,7 +25,7 @@ from pellucid.methods._rejected import rejected_notes
     signed=False,
     explains="probability",
     presets={"paper": {"masks": 1024, "ratio": 0.5}, "fast": {"masks": 128, "ratio": 0.5}},
-    quick={"masks": 16},
+    quick={"masks": 32},
 )
 def tis(
     case: Case,
