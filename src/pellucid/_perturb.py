@@ -42,7 +42,8 @@ def stream(
     groups = [jobs]
     if lengths is not None and equal:
         groups = list(jobs.split(lengths[jobs].unique_consecutive(return_counts=True)[1].tolist()))
-    batches = [chunk.tolist() for group in groups for chunk in group.split(case.batch_size)]
+    chunks = [chunk.tolist() for group in groups for chunk in group.split(case.batch_size)]
+    batches = [chunk for chunk in chunks if chunk]
     done = 0
     with reporting(case.progress, len(rows), "evaluating", "version", leave=False) as report:
         for indices, found in in_pieces(batches, lambda chunk: work(torch.tensor(chunk))):

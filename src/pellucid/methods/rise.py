@@ -78,7 +78,7 @@ def _draw(case: Case, masks: int, cells: int, keep: float) -> Callable[[Tensor, 
 def _enlarge(side: int, cells: int) -> Tensor:
     """The linear map from the cells to one cell more than the side of the image (y s)."""
     size = (cells + 1) * -(-side // cells)
-    return F.interpolate(torch.eye(cells)[None], size, mode="linear")[0].T
+    return F.interpolate(torch.eye(cells, dtype=torch.float64)[None], size, mode="linear")[0].T
 
 
 def _check(keep: float) -> None:

@@ -33,7 +33,7 @@ _NOWHERE = 1e-6  # a pixel that all masks together show less of has no score
     kinds=("image",),
     explains="probability",
     presets={"paper": {"distance": 0.1, "spread": 0.1}},
-    quick={"distance": 0.6},
+    quick={"distance": 0.15},
 )
 def vit_cx(case: Case, *, distance: float = 0.1, spread: float = 0.1) -> Attribution:
     """The mean of masks made of the model's own features, weighted by their causal effect.
@@ -88,9 +88,8 @@ class _Masks:
         own = features[case.content[row].to(features.device)].double()  # n d
         maps = _between_0_and_1(own.T.reshape(-1, *item.grid), covered)
         clusters = complete_linkage(1 - _cosines(maps, covered), distance)
-        empty = maps.new_zeros(0, *item.grid)
         sums = [maps[members.to(maps.device)].sum(dim=0) for members in clusters]
-        grids = _between_0_and_1(torch.stack(sums) if sums else empty, covered)
+        grids = _between_0_and_1(torch.stack(sums), covered) if sums else maps
         return cls(grids, covered, (item.view.shape[0], item.view.shape[1]))
 
     def mask(self, number: int) -> Tensor:
