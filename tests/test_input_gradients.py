@@ -217,7 +217,7 @@ def test_smoothgrad_of_a_linear_model_is_its_gradient():
 
 @pytest.mark.parametrize("family", ["vit", "bert"])
 @pytest.mark.parametrize("variant", ["signed", "abs", "squared"])
-@pytest.mark.parametrize("unit", ["range", "one"])
+@pytest.mark.parametrize("unit", ["range", "absolute"])
 def test_smoothgrad_is_the_mean_of_noisy_gradients(family, variant, unit):
     model = build(family, dtype=torch.float64)
     raw = sample_inputs(model)[0]
@@ -258,5 +258,5 @@ def test_the_preset_of_tis_is_the_mean_absolute_gradient():
     found = pellucid.explain(
         model, sample_inputs(model)[0], method="smoothgrad", preset="tis", samples=2
     )
-    assert found.params == {"samples": 2, "spread": 1.0, "unit": "one", "variant": "abs"}
+    assert found.params == {"samples": 2, "spread": 1.0, "unit": "absolute", "variant": "abs"}
     assert (found.scores >= 0).all()

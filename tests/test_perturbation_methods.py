@@ -137,6 +137,29 @@ def test_occlusion_of_a_text_takes_one_token_at_a_time(by):
     assert found.scores[[0, -1]].eq(0).all()
 
 
+@pytest.mark.parametrize("method", ["occlusion", "rise"])
+def test_images_of_a_function_can_be_hidden(method):
+    """A lamp is on if its upper half is bright."""
+
+    def lamp(pictures):
+        bright = [float(picture[:4].mean()) / 255 for picture in pictures]
+        return [[0.0, value] for value in bright]
+
+    box = pellucid.blackbox(lamp, kind="image", labels=["off", "on"], size=(8, 8), scores="logits")
+    found = pellucid.explain(
+        box,
+        np.full((8, 8, 3), 255, np.uint8),
+        method=method,
+        target=Target.logit("on"),
+        **({"masks": 2000, "cells": 2, "keep": 0.5} if method == "rise" else {"window": 2}),
+    )
+    if method == "occlusion":
+        assert found.scores[:4].numpy() == pytest.approx(np.full((4, 8), 1 / 8))
+        assert found.scores[4:].eq(0).all()
+    else:
+        assert found.scores[:3].mean() > found.scores[5:].mean() + 0.05
+
+
 # ---- RISE ----------------------------------------------------------------------------------------
 
 

@@ -99,12 +99,11 @@ def test_the_patches_are_embedded_once():
     case = case_of(model, batch_size=8)
     seen = []
     model.anatomy.patchify.register_forward_pre_hook(lambda m, args: seen.append(len(args[0])))
-    keep = sets_of(case, 8)
-    keep[..., 12:] = False
-    keep[..., :12] = True  # all alike, of one size
-    keep[:, :, 0] = torch.arange(8) % 2 == 0  # the prefix, which stays whatever is said
-    case.drop(keep[..., torch.arange(keep.shape[2])])
-    assert seen == [3, 3, 1]  # for the class, for the stream, for what is left of it
+    keep = torch.zeros(3, 8, case.mask.shape[1], dtype=torch.bool)
+    for number in range(8):
+        keep[:, number, 1 + number : 13 + number] = True
+    case.drop(keep)
+    assert seen == [3, 3, 1, 1, 1]  # for the class, for the stream, then 24 sets in three batches
 
 
 def test_sets_that_are_equal_run_once():

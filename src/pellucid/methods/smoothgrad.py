@@ -25,7 +25,7 @@ _KIND = {"signed": lambda g: g, "abs": torch.Tensor.abs, "squared": torch.Tensor
     needs=Needs.GRADIENTS,
     cite=("smilkov2017smoothgrad", "hooker2019benchmark"),
     signed=True,
-    presets={"tis": {"variant": "abs", "spread": 1.0, "unit": "one"}},
+    presets={"tis": {"variant": "abs", "spread": 1.0, "unit": "absolute"}},
     quick={"samples": 3},
 )
 def smoothgrad(
@@ -33,13 +33,13 @@ def smoothgrad(
     *,
     samples: int = 50,
     spread: float = 0.15,
-    unit: Literal["range", "one"] = "range",
+    unit: Literal["range", "absolute"] = "range",
     variant: Literal["signed", "abs", "squared"] = "signed",
 ) -> Attribution:
     """The mean gradient over copies of the input with Gaussian noise, summed over a token or pixel.
 
     `spread` is the noise's standard deviation, as a part of the input's own range (the paper: 0.1
-    to 0.2), or with `unit="one"` in the numbers that the model reads. `variant` averages the
+    to 0.2), or with `unit="absolute"` in the numbers that the model reads. `variant` averages the
     gradients, their absolute values or their squares. A token's mean gradient is measured by its
     length, since its sum over the features of a word vanishes before a layer norm.
     """
