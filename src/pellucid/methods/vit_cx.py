@@ -7,13 +7,12 @@ what the noise in its hidden part destroys by itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pellucid._arguments import real
 from pellucid._case import Case
 from pellucid._linkage import complete_linkage
 from pellucid._needs import Needs
@@ -21,6 +20,8 @@ from pellucid._perturb import noise, score_pixels, sum_by_row
 from pellucid._spec import method
 from pellucid._types import Attribution, Picture
 from pellucid.methods._rejected import rejected_notes
+
+Enlarge = Callable[[Tensor], Tensor]
 
 _AT_ONCE = 64  # maps that are enlarged at once
 _NOWHERE = 1e-6  # a pixel that all masks together show less of has no score
@@ -41,61 +42,66 @@ def vit_cx(case: Case, *, distance: float = 0.1, spread: float = 0.1) -> Attribu
     Feature maps nearer than `distance` (one minus the cosine, complete linkage) make one mask.
     `spread` is the standard deviation of the noise, in the numbers that the model reads.
     """
-    real("distance", distance), real("spread", spread)
     x, p = case.pixels, case.value  # b c h w, b
-    drawn = [_Masks.of(case, row, distance) for row in range(len(x))]
-    counts = [len(one.grids) for one in drawn]
+    grids, enlarged = _feature_masks(case, distance)
+    counts = [len(one) for one in grids]
     total = torch.zeros_like(x[:, 0], dtype=case.dtype)
     covered = torch.zeros_like(total)
 
     def mask(rows: Tensor, k: Tensor) -> Tensor:
         pairs = zip(rows.tolist(), k.tolist(), strict=True)
-        return torch.stack([drawn[row].mask(number) for row, number in pairs]).to(total)  # j h w
+        return enlarged(torch.stack([grids[row][number] for row, number in pairs]))  # M: j h w
 
-    def noisy(rows: Tensor, k: Tensor) -> Tensor:
-        return spread * noise(case, rows, k, x) * (1 - mask(rows, k)[:, None])  # n: j c h w
+    def noisy(rows: Tensor, k: Tensor, m: Tensor) -> Tensor:
+        return spread * noise(case, rows, k, x) * (1 - m[:, None])  # n: j c h w
+
+    def around(rows: Tensor, k: Tensor) -> Tensor:
+        return x[rows] + noisy(rows, k, mask(rows, k))
+
+    def behind(rows: Tensor, k: Tensor) -> Tensor:
+        m = mask(rows, k)
+        return x[rows] * m[:, None] + noisy(rows, k, m)
 
     hurt = torch.zeros(len(x), max(counts), dtype=torch.float64, device=x.device)
-    for rows, k, value in score_pixels(case, counts, lambda r, k: x[r] + noisy(r, k)):
+    for rows, k, value in score_pixels(case, counts, around):
         hurt[rows, k] = value.to(hurt)
-    masked = score_pixels(case, counts, lambda r, k: x[r] * mask(r, k)[:, None] + noisy(r, k))
-    for rows, k, value in masked:
+    for rows, k, value in score_pixels(case, counts, behind):
         s = (value.to(hurt) - hurt[rows, k] + p[rows].to(hurt)).to(total)  # the causal effect
-        total += sum_by_row(rows, s[:, None, None] * mask(rows, k), len(x))
-        covered += sum_by_row(rows, mask(rows, k), len(x))
+        m = mask(rows, k)
+        total += sum_by_row(rows, s[:, None, None] * m, len(x))
+        covered += sum_by_row(rows, m, len(x))
     each = torch.tensor(counts).to(total)[:, None, None]
     scores = total / covered.clamp(min=_NOWHERE) / each.clamp(min=1)
     return Attribution(scores, notes=rejected_notes(case))
 
 
-@dataclass(frozen=True, eq=False)
-class _Masks:
-    """The masks of one image, as small grids that are enlarged when their turn comes."""
+def _feature_masks(case: Case, distance: float) -> tuple[list[Tensor], Enlarge]:
+    """The masks of every image as small grids (k rows columns), and how grids become masks."""
+    first = case.batch.items[0]
+    assert isinstance(first, Picture)
+    assert first.grid is not None
+    boxes = [segment.box for segment in first.segments if segment.box is not None]
+    covered = (max(box[2] for box in boxes), max(box[3] for box in boxes))
+    height, width = case.pixels.shape[-2:]
+    features = case.input(f"normed:{case.layers - 1}")  # b t d
+    content = case.content.to(features.device)
+    grids = []
+    for state, own in zip(features, content, strict=True):
+        maps = state[own].double().T.reshape(-1, *first.grid)  # d rows columns
+        grids.append(_clustered(_between_0_and_1(maps, covered), covered, distance))
 
-    grids: Tensor  # k rows columns
-    covered: tuple[int, int]  # pixels that belong to a patch
-    size: tuple[int, int]  # of the image
+    def enlarged(some: Tensor) -> Tensor:
+        found = _enlarged(some.to(case.dtype), covered).clamp(0, 1)
+        return F.pad(found, (0, width - covered[1], 0, height - covered[0]))
 
-    @classmethod
-    def of(cls, case: Case, row: int, distance: float) -> _Masks:
-        """Cluster the feature maps of one image."""
-        item = case.batch.items[row]
-        assert isinstance(item, Picture)
-        assert item.grid is not None
-        boxes = [segment.box for segment in item.segments if segment.box is not None]
-        covered = (max(box[2] for box in boxes), max(box[3] for box in boxes))
-        features = case.input(f"normed:{case.layers - 1}")[row]
-        own = features[case.content[row].to(features.device)].double()  # n d
-        maps = _between_0_and_1(own.T.reshape(-1, *item.grid), covered)
-        clusters = complete_linkage(1 - _cosines(maps, covered), distance)
-        sums = [maps[members.to(maps.device)].sum(dim=0) for members in clusters]
-        grids = _between_0_and_1(torch.stack(sums), covered) if sums else maps
-        return cls(grids, covered, (item.view.shape[0], item.view.shape[1]))
+    return grids, enlarged
 
-    def mask(self, number: int) -> Tensor:
-        """One mask (h w), zero on a border that belongs to no patch."""
-        found = _enlarged(self.grids[number : number + 1], self.covered)[0].clamp(0, 1)
-        return F.pad(found, (0, self.size[1] - found.shape[1], 0, self.size[0] - found.shape[0]))
+
+def _clustered(maps: Tensor, size: tuple[int, int], distance: float) -> Tensor:
+    """The sum of the maps in every cluster, between 0 and 1 again."""
+    clusters = complete_linkage(1 - _cosines(maps, size), distance)
+    sums = [maps[members.to(maps.device)].sum(dim=0) for members in clusters]
+    return _between_0_and_1(torch.stack(sums), size) if sums else maps
 
 
 def _enlarged(maps: Tensor, size: tuple[int, int]) -> Tensor:
