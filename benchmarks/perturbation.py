@@ -132,16 +132,22 @@ def _throughput(
     batch_size: int = 8,
     **params: object,
 ) -> Claim:
-    def ours() -> list:
-        return pellucid.explain(model, images, method=method, batch_size=batch_size, **params)
+    encoded = model.encode(images, TARGET)
 
-    passes = sum(one.provenance.forwards for one in ours())
-    batch = model.encode(images, TARGET).take([i % len(images) for i in range(batch_size)])
+    def ours() -> Case:
+        case = Case(model, encoded, TARGET, spec=METHODS[method], batch_size=batch_size)
+        METHODS[method](case, **params)
+        return case
+
+    passes = int(ours().meter.forwards.sum())
+    batch = encoded.take([i % len(images) for i in range(batch_size)])
+    full, rest = divmod(passes, batch_size)
+    batches = [batch] * full + ([batch.take(range(rest))] if rest else [])
 
     def raw() -> None:
         with torch.no_grad():
-            for _ in range(-(-passes // batch_size)):
-                model.output(batch)
+            for some in batches:
+                model.output(some)
 
     what = f"{method}, {passes} passes: {where}"
     against = f"the same number of forwards, raw, {batch_size} at a time"

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from _claims import Claim
 
-NAMES = ("starting", "memory", "recording", "measuring", "walking", "drift")
+NAMES = ("starting", "memory", "recording", "measuring", "perturbation", "walking", "drift")
 RESULTS = Path(__file__).parent / "results"
 
 

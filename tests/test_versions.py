@@ -154,10 +154,11 @@ def test_versions_of_several_inputs_share_batches():
     found = torch.zeros(3, 5, dtype=torch.float64)
     _ = case.value
     with Watched(model) as watched:
-        for rows, numbers, values in score_pixels(
-            case, [5, 2, 4], lambda r, k: x[r] * (k + 1)[:, None, None, None]
+        for rows, numbers, mask, values in score_pixels(
+            case, [5, 2, 4], lambda r, k: (x[r] * (k + 1)[:, None, None, None], r + k)
         ):
             found[rows, numbers] = values
+            assert torch.equal(mask, rows + numbers)
     assert watched.sizes == [8, 3]
     assert case.meter.forwards.tolist() == [6, 3, 5]
     for row, number in ((0, 4), (1, 1), (2, 3)):

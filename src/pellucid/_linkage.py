@@ -16,13 +16,18 @@ def complete_linkage(distances: Tensor, threshold: float) -> list[Tensor]:
     apart = distances.double().cpu().numpy().copy()
     np.fill_diagonal(apart, np.inf)
     members = [[i] for i in range(len(apart))]
-    while len(apart):
-        a, b = sorted(divmod(int(apart.argmin()), len(apart)))
-        if not apart[a, b] < threshold:
-            break
+    nearest = apart.argmin(axis=1) if members else np.zeros(0, int)  # of each cluster
+    least = np.take_along_axis(apart, nearest[:, None], axis=1)[:, 0]
+    while members and least.min() < threshold:
+        a = int(least.argmin())
+        a, b = sorted((a, int(nearest[a])))
         members[a] += members[b]
         members[b] = []
         apart[a] = apart[:, a] = np.maximum(apart[a], apart[b])
         apart[b] = apart[:, b] = np.inf
         apart[a, a] = np.inf
+        moved = (nearest == a) | (nearest == b)  # the others are as near as before
+        moved[[a, b]] = True
+        nearest[moved] = apart[moved].argmin(axis=1)
+        least[moved] = apart[moved].min(axis=1)
     return [torch.tensor(sorted(found)) for found in members if found]

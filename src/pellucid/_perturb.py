@@ -78,21 +78,23 @@ def evaluate_versions(
 
 
 def score_pixels(
-    case: Case, counts: Sequence[int], make: Make
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """The explained number of changed images: rows, numbers and values of a batch at a time.
+    case: Case, counts: Sequence[int], make: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+    """The explained number of changed images: rows, numbers, masks, values of a batch at a time.
 
-    There are `counts` versions of each image, and `make(rows, numbers)` has their pixels (j c h w).
+    There are `counts` versions of each image. `make(rows, numbers)` has their pixels (j c h w) and
+    the mask of each (j h w), which is handed on.
     """
     rows, numbers = _numbered(counts)
 
-    def work(jobs: Tensor) -> Tensor:
-        changed = make(rows[jobs], numbers[jobs]).to(case.pixels.dtype)
-        batch = case.images.with_pixels(case.batch.take(rows[jobs]), changed)
-        return case.score_of(batch, rows[jobs])
+    def work(jobs: Tensor) -> tuple[Tensor, Tensor]:
+        changed, mask = make(rows[jobs], numbers[jobs])
+        pixels = changed.to(case.pixels.dtype)
+        batch = case.images.with_pixels(case.batch.take(rows[jobs]), pixels)
+        return mask, case.score_of(batch, rows[jobs])
 
-    for jobs, values in stream(case, rows, work):
-        yield rows[jobs], numbers[jobs], values
+    for jobs, (mask, values) in stream(case, rows, work):
+        yield rows[jobs], numbers[jobs], mask, values
 
 
 def sum_by_row(rows: Tensor, values: Tensor, inputs: int) -> Tensor:

@@ -48,17 +48,14 @@ def occlusion(
     high, wide = _windows(case, window, stride)  # windows along each axis
     count = len(high) * len(wide)
 
-    def hidden(k: Tensor) -> Tensor:
-        k = k.to(x.device)
-        return high[k // len(wide)][:, :, None] & wide[k % len(wide)][:, None, :]  # j h w
-
-    def changed(rows: Tensor, k: Tensor) -> Tensor:
-        return torch.where(hidden(k)[:, None], empty[rows], x[rows])
+    def changed(rows: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        hidden = high[k // len(wide)][:, :, None] & wide[k % len(wide)][:, None, :]  # j h w
+        return torch.where(hidden[:, None], empty[rows], x[rows]), hidden
 
     total = torch.zeros_like(x[:, 0], dtype=case.dtype)
-    for rows, k, value in score_pixels(case, [count] * len(x), changed):
+    for rows, _, hidden, value in score_pixels(case, [count] * len(x), changed):
         lost = (case.value[rows] - value).to(total)
-        total += sum_by_row(rows, lost[:, None, None] * hidden(k), len(x))
+        total += sum_by_row(rows, lost[:, None, None] * hidden, len(x))
     covered = high.sum(dim=0)[:, None] * wide.sum(dim=0)  # h w
     return total / covered.clamp(min=1)
 

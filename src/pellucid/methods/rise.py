@@ -43,11 +43,12 @@ def rise(case: Case, *, masks: int = 4000, cells: int = 8, keep: float = 0.1) ->
     mask = _draw(case, integer("masks", masks, 1, 4000), integer("cells", cells, 1, 8), keep)
     total = torch.zeros_like(x[:, 0], dtype=case.dtype)
 
-    def seen(rows: Tensor, k: Tensor) -> Tensor:
-        return x[rows] * mask(rows, k)[:, None]
+    def seen(rows: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        m = mask(rows, k)
+        return x[rows] * m[:, None], m
 
-    for rows, k, p in score_pixels(case, [masks] * len(x), seen):
-        total += sum_by_row(rows, p.to(total)[:, None, None] * mask(rows, k), len(x))
+    for rows, _, m, p in score_pixels(case, [masks] * len(x), seen):
+        total += sum_by_row(rows, p.to(total)[:, None, None] * m, len(x))
     scores = total / (keep * masks)  # Eq. 6
     signed = case.target.quantity != "probability"
     return Attribution(scores, notes=rejected_notes(case), signed=signed)

@@ -55,19 +55,19 @@ def vit_cx(case: Case, *, distance: float = 0.1, spread: float = 0.1) -> Attribu
     def noisy(rows: Tensor, k: Tensor, m: Tensor) -> Tensor:
         return spread * noise(case, rows, k, x) * (1 - m[:, None])  # n: j c h w
 
-    def around(rows: Tensor, k: Tensor) -> Tensor:
-        return x[rows] + noisy(rows, k, mask(rows, k))
-
-    def behind(rows: Tensor, k: Tensor) -> Tensor:
+    def around(rows: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         m = mask(rows, k)
-        return x[rows] * m[:, None] + noisy(rows, k, m)
+        return x[rows] + noisy(rows, k, m), m
+
+    def behind(rows: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        m = mask(rows, k)
+        return x[rows] * m[:, None] + noisy(rows, k, m), m
 
     hurt = torch.zeros(len(x), max(counts), dtype=torch.float64, device=x.device)
-    for rows, k, value in score_pixels(case, counts, around):
+    for rows, k, _, value in score_pixels(case, counts, around):
         hurt[rows, k] = value.to(hurt)
-    for rows, k, value in score_pixels(case, counts, behind):
+    for rows, k, m, value in score_pixels(case, counts, behind):
         s = (value.to(hurt) - hurt[rows, k] + p[rows].to(hurt)).to(total)  # the causal effect
-        m = mask(rows, k)
         total += sum_by_row(rows, s[:, None, None] * m, len(x))
         covered += sum_by_row(rows, m, len(x))
     each = torch.tensor(counts).to(total)[:, None, None]
