@@ -81,51 +81,47 @@ def _feature_masks(case: Case, distance: float) -> tuple[list[Tensor], Enlarge]:
     assert isinstance(first, Picture)
     assert first.grid is not None
     boxes = [segment.box for segment in first.segments if segment.box is not None]
-    covered = (max(box[2] for box in boxes), max(box[3] for box in boxes))
     height, width = case.pixels.shape[-2:]
-    features = case.input(f"normed:{case.layers - 1}")  # b t d
+    features = case.input(f"normed:{case.layers - 1}").double()  # b t d
     content = case.content.to(features.device)
+    down = _interpolation(first.grid[0], max(box[2] for box in boxes)).to(features)  # y rows
+    across = _interpolation(first.grid[1], max(box[3] for box in boxes)).to(features)  # x columns
     grids = []
     for state, own in zip(features, content, strict=True):
-        maps = state[own].double().T.reshape(-1, *first.grid)  # d rows columns
-        grids.append(_clustered(_between_0_and_1(maps, covered), covered, distance))
+        maps = state[own].T.reshape(-1, *first.grid)  # d rows columns
+        grids.append(_clustered(_between_0_and_1(maps, down, across), down, across, distance))
 
     def enlarged(some: Tensor) -> Tensor:
-        found = _enlarged(some.to(case.dtype), covered).clamp(0, 1)
-        return F.pad(found, (0, width - covered[1], 0, height - covered[0]))
+        found = (down @ some @ across.T).clamp(0, 1).to(case.dtype)
+        return F.pad(found, (0, width - len(across), 0, height - len(down)))
 
     return grids, enlarged
 
 
-def _clustered(maps: Tensor, size: tuple[int, int], distance: float) -> Tensor:
+def _clustered(maps: Tensor, down: Tensor, across: Tensor, distance: float) -> Tensor:
     """The sum of the maps in every cluster, between 0 and 1 again."""
-    clusters = complete_linkage(1 - _cosines(maps, size), distance)
+    clusters = complete_linkage(1 - _cosines(maps, down, across), distance)
     sums = [maps[members.to(maps.device)].sum(dim=0) for members in clusters]
-    return _between_0_and_1(torch.stack(sums), size) if sums else maps
+    return _between_0_and_1(torch.stack(sums), down, across) if sums else maps
 
 
-def _enlarged(maps: Tensor, size: tuple[int, int]) -> Tensor:
-    return F.interpolate(maps[None], size, mode="bilinear", align_corners=False)[0]
-
-
-def _between_0_and_1(maps: Tensor, size: tuple[int, int]) -> Tensor:
+def _between_0_and_1(maps: Tensor, down: Tensor, across: Tensor) -> Tensor:
     """The maps that are not constant, shifted and scaled so that they span 0 to 1 when enlarged."""
-    ends = [_enlarged(some, size).flatten(1).aminmax(dim=1) for some in maps.split(_AT_ONCE)]
+    parts = maps.split(_AT_ONCE)
+    ends = [(down @ some @ across.T).flatten(1).aminmax(dim=1) for some in parts]
     low = torch.cat([end.min for end in ends])[:, None, None]
     high = torch.cat([end.max for end in ends])[:, None, None]
-    varied = (high > low).flatten()
+    varied = (high - low).flatten() > 1e-12 * maps.abs().amax()
     return ((maps - low) / (high - low))[varied]
 
 
-def _cosines(maps: Tensor, size: tuple[int, int]) -> Tensor:
+def _cosines(maps: Tensor, down: Tensor, across: Tensor) -> Tensor:
     """The cosine between every two maps when they are enlarged, which is linear and separable."""
-    down, across = (_overlaps(m, n).to(maps) for m, n in zip(maps.shape[1:], size, strict=True))
-    products = torch.einsum("arc,rs,cd,bsd->ab", maps, down, across, maps)
+    products = torch.einsum("arc,rs,cd,bsd->ab", maps, down.T @ down, across.T @ across, maps)
     lengths = products.diagonal().sqrt()
     return products / lengths[:, None] / lengths
 
 
-def _overlaps(cells: int, side: int) -> Tensor:
-    """The products of what each cell is enlarged to, along one axis."""
-    basis = F.interpolate(torch.eye(cells, dtype=torch.float64)[None], side, mode="linear")[0]
-    return basis @ basis.T
+def _interpolation(cells: int, side: int) -> Tensor:
+    """The linear map from cells to pixels along one axis (pixels cells)."""
+    return F.interpolate(torch.eye(cells, dtype=torch.float64)[None], side, mode="linear")[0].T
