@@ -58,7 +58,7 @@ def _draw(case: Case, masks: int, cells: int, keep: float) -> Callable[[Tensor, 
     """The masks (j h w) of these inputs and numbers: what is kept of each is its grid and shift."""
     x = case.pixels
     height, width = x.shape[-2:]
-    high, wide = (_enlarge(side, cells).to(x) for side in (height, width))  # y s, x s
+    high, wide = (_enlarge(side, cells).to(x.device, case.dtype) for side in (height, width))
     grids, tops, lefts = [], [], []
     for generator in case.generators:
         grids.append(torch.rand(masks, cells, cells, generator=generator) < keep)
@@ -71,7 +71,7 @@ def _draw(case: Case, masks: int, cells: int, keep: float) -> Callable[[Tensor, 
     def mask(rows: Tensor, k: Tensor) -> Tensor:
         down = high[top[rows, k][:, None] + rows_seen]  # j h s
         across = wide[left[rows, k][:, None] + columns_seen]  # j w s
-        return down @ grid[rows, k].to(x) @ across.transpose(1, 2)  # j h w
+        return down @ grid[rows, k].to(down) @ across.transpose(1, 2)  # j h w
 
     return mask
 
