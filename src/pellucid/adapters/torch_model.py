@@ -6,7 +6,7 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import RLock
 from typing import Any
@@ -211,14 +211,14 @@ class TorchAdapter(Adapter):
 
     def output(self, batch: Batch) -> Any:
         with self._alone(), ExitStack() as stack:
-            self._drop(batch, stack)
+            inputs = self._started(batch, stack)
             stack.enter_context(precision.model(self.device))
-            return self._call(self.module, batch.inputs)
+            return self._call(self.module, inputs)
 
     def output_from(self, batch: Batch, at: str, x: Tensor) -> Any:
         """The output when the state at a place is `x`: "input", "embedding" or "hidden:l"."""
         with self._alone(), replaced(self._place(at), x), self._unfused():
-            return self.output(batch)
+            return self.output(replace(batch, start=None))
 
     def value_at(self, batch: Batch, at: str) -> Tensor:
         """The state of the model at a place (b t d, or b c h w for the pixels of an image).
@@ -411,12 +411,18 @@ class TorchAdapter(Adapter):
             return anatomy.embedding
         kind, _, number = at.partition(":")
         layers = len(anatomy.blocks)
+        if kind == "normed" and number.isdigit() and int(number) < layers:
+            norm, _ = anatomy.middles[int(number)]
+            if norm is not None and anatomy.pre_norm:
+                return replace(norm, side="output")
+            kind = "hidden"  # the attention reads the stream itself
         if kind != "hidden" or not number.isdigit() or int(number) > layers:
             raise ArgumentError(
                 explain_error(
                     "there is no such place in this model",
                     got=f"at={at!r}",
-                    expected=f"'input', 'embedding', or 'hidden:0' to 'hidden:{layers}'",
+                    expected=f"'input', 'embedding', 'hidden:0' to 'hidden:{layers}', or "
+                    f"'normed:0' to 'normed:{layers - 1}', which is what an attention reads",
                     instead="at='embedding'",
                 )
             )
@@ -424,16 +430,26 @@ class TorchAdapter(Adapter):
             anatomy.last if int(number) == layers else Place(anatomy.blocks[int(number)], "input")
         )
 
-    def _drop(self, batch: Batch, stack: ExitStack) -> None:
-        """Let only the kept tokens of an image into the first block."""
-        if batch.kept is None:
-            return
-        index = batch.kept[..., None]
+    def _started(self, batch: Batch, stack: ExitStack) -> Mapping[str, Tensor]:
+        """Let only the kept tokens of an image into the first block; what the model is given.
 
-        def gather(stream: Tensor) -> Tensor:
-            return stream.gather(1, index.to(stream.device).expand(-1, -1, stream.shape[-1]))
+        Where the stream before the first block is known, what computes it is spared.
+        """
 
-        stack.enter_context(edited(self.anatomy.embedding, gather))
+        def kept(stream: Tensor) -> Tensor:
+            if batch.kept is None:
+                return stream
+            index = batch.kept[..., None].to(stream.device)
+            return stream.gather(1, index.expand(-1, -1, stream.shape[-1]))
+
+        if batch.start is None:
+            if batch.kept is not None:
+                stack.enter_context(edited(self.anatomy.embedding, kept))
+            return batch.inputs
+        stack.enter_context(replaced(self.anatomy.embedding, kept(batch.start)))
+        if not self.anatomy.starts_alone:
+            return batch.inputs
+        return {name: tensor[:1] for name, tensor in batch.inputs.items()}
 
 
 def check_not_compiled(module: nn.Module) -> None:
