@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pellucid import Explanation
     from pellucid.adapters.base import Adapter
 
-_METHODS = ("vtranm", "transformer_mm", "rollout", "attn_lrp", "gradient_x_input", "pullback")
+METHODS = ("vtranm", "transformer_mm", "rollout", "attn_lrp", "gradient_x_input", "pullback")
 _STEPS = 100
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the page is written.")]
 
@@ -48,7 +48,7 @@ def _explained(model: Adapter, raw: Any, metric: str) -> list[tuple[Explanation,
     """The input explained by a few methods of different kinds, each measured."""
     from pellucid import explain, measure
 
-    found = [explain(model, raw, method=method) for method in _METHODS]
+    found = [explain(model, raw, method=method) for method in METHODS]
     return [(one, measure(model, one, metric=metric)) for one in found]
 
 
