@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import torch
 from torch import Tensor
 
 from pellucid._errors import ArgumentError, explain_error
@@ -30,7 +29,16 @@ SERIES = {
     "sweeps": "corrections that the step took",
     "projected": "change of any probability by the projection on the feasible region",
     "divergence": "Kullback-Leibler divergence of the prediction from the first one",
+    "variation": "total variation between the prediction and the first one",
+    "arc": "length of the path of predictions in the Fisher metric",
+    "turn": "angle between the step and the one before it, in radians",
+    "largest": "largest eigenvalue of the metric that the step was taken by",
+    "smallest": "smallest eigenvalue that counted as nonzero",
+    "rank": "how many eigenvalues counted as nonzero",
+    "clamped": "share of the moving numbers that the projection changed",
+    "unprojected": "drift before the projection on the feasible region",
 }
+SOMETIMES = ("largest", "smallest", "rank", "clamped", "unprojected")  # where a walk knows them
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -220,8 +228,3 @@ def kl_divergence(first: Tensor, then: Tensor) -> Tensor:
     """KL(first || then) of distributions (b c -> b), never negative."""
     logs = [p.clamp(min=1e-300).log() for p in (first, then)]
     return (first * (logs[0] - logs[1])).sum(dim=-1).clamp(min=0)
-
-
-def stacked(series: Sequence[Tensor]) -> Tensor:
-    """One number a step and input (k b) as one row an input (b k)."""
-    return torch.stack(list(series)).T

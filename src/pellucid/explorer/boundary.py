@@ -9,13 +9,14 @@ which the linearised f is positive is -f g / |g|^2. Of several classes the one w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from pellucid.explorer.level import Level
 from pellucid.explorer.rows import pick, put, where
-from pellucid.explorer.state import Outcome, State, Step, norm, scaled
+from pellucid.explorer.state import Outcome, State, Step, scaled
 from pellucid.geometry.outputs import Coordinates
 
 _OVERSHOOT = 1.02
@@ -29,6 +30,7 @@ class ToBoundary:
     level: Level
     coordinates: Coordinates
     longest: Tensor  # b
+    also: ClassVar[tuple[str, ...]] = ()
 
     def begin(self, state: State) -> None:
         """Where an input is of an asked class already there is nothing to walk."""
@@ -57,5 +59,4 @@ class ToBoundary:
             put(getattr(state, name), rows, value)
         state.end(where(rows, after.y.amax(dim=1) > 0), Outcome.ARRIVED)
         change = (after.y - seen.y)[at, nearest].abs()
-        none = torch.zeros_like(change)
-        return Step(rows, norm(moved - w), change, none, none)
+        return Step(rows, change)
