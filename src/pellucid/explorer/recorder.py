@@ -108,12 +108,13 @@ class Recorder:
         """What was kept of one input."""
         last = int(self._lengths[row])
         if self._whole is None:
-            found = torch.stack(self._series).cpu().permute(2, 1, 0).contiguous()  # f b k
+            found = torch.stack(self._series).cpu().permute(2, 1, 0)  # f b k
             self._whole = completed(dict(zip(self._names, found, strict=True)))
+        own = {name: found[row, : last + 1] for name, found in self._whole.items()}
         series = {
-            name: self._whole[name][row, : last + 1].clone()
+            name: own[name].clone(memory_format=torch.contiguous_format)
             for name in SERIES
-            if name in self._whole
+            if name in own
         }
         kept = [(k, self._saved[k]) for k in sorted(self._saved) if k <= last]
         if kept[-1][0] < last:  # it ended between two saved points, and stayed where it was
