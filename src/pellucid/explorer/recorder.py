@@ -160,7 +160,7 @@ class Recorder:
         if step is not None:
             given = {"pseudolength": step.pseudolength, **step.more}
             none = like.new_zeros(len(step.rows))
-            told = [given.get(name, none).to(like) for name in self._of_steps]
+            told = [given.get(name, none).to(like, non_blocking=True) for name in self._of_steps]
             put(out, step.rows, torch.stack(told, dim=1))
         return out
 

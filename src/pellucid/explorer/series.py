@@ -17,7 +17,7 @@ SUMMED = {"length": "step", "pseudolength": "pseudolength", "output_length": "ou
 SUMMED |= {"arc": "arc"}  # a series, and the numbers of single steps that it is the sum of
 MEASURED = (
     *("step", "turn", "displacement", "drift", "variation", "divergence"),
-    *("output_length", "arc"),
+    *("output_drift", "output_length", "arc"),
 )
 
 
@@ -63,6 +63,7 @@ def measure(points: Points, before: Points, start: Points, task: str) -> dict[st
         "drift": change.amax(dim=2),
         "variation": (whole - first).abs().sum(dim=(2, 3)) / 2,
         "divergence": kl_divergence(first, whole).sum(dim=2),
+        "output_drift": (points.psi - start.psi).norm(dim=2),
         "output_length": (points.psi - last.psi).norm(dim=2),
         "arc": fisher_arc(distributions(task, last.p), whole),
     }
