@@ -67,8 +67,8 @@ def explore(
     words, a compiled pattern, a mask of the patch grid, `Top(5)` or `Above(0.5)` by importance
     (None: all of the input but the model's own tokens); `space` is "embedding" (what enters the
     first block), "word", "pixels", or "hidden:l"; `within` is a feasible region: "bounds" of what
-    embeddings can be, or what `feasible` returns; `distance` ends a walk that far from its start;
-    `preset` is "paper", "published" or "released", the authors' own choices.
+    embeddings can be, "pixels" for those of images alone, or what `feasible` returns; `distance`
+    ends a walk that far from its start; `preset` is "paper", "published" or "released", the authors' own choices.
 
     Other arguments: `repeats` walks from each input, with other random directions; a point is kept
     every `save_every` steps; `seed` decides all randomness; `batch_size` inputs walk at once;

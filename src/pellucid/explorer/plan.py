@@ -86,7 +86,7 @@ def plan(case: Case, request: Request) -> Plan:
     w = level.region.start(origin.double(), selected)
     seen = level.see(w, everyone)
     if request.kind == "stay":
-        _check_room(selected, origin.shape[2], seen.y.shape[1])
+        _check_room(selected, min(origin.shape[2], w.shape[2]), seen.y.shape[1])
     state = State(
         w=w.clone(),
         y=seen.y.clone(),

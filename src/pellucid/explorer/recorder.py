@@ -148,7 +148,7 @@ class Recorder:
         """States, probabilities and what lengths of predictions are measured in (n b ...)."""
         w = torch.cat([one.w for one in noted])
         rows = torch.arange(len(self._lengths)).repeat(len(noted))
-        x = self._walk.level.state(w, rows).view(len(noted), -1, *w.shape[1:])
+        x = self._walk.level.state(w, rows).unflatten(0, (len(noted), -1))
         p = self._walk.probabilities(torch.stack([one.logits for one in noted]))
         psi = self._walk.coordinates.psi(torch.stack([one.y for one in noted]))
         return x, p, psi
