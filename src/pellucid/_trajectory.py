@@ -38,8 +38,16 @@ SERIES = {
     "rank": "how many eigenvalues counted as nonzero",
     "clamped": "share of the moving numbers that the projection changed",
     "unprojected": "drift before the projection on the feasible region",
+    "growth": "growth of the predicted class's output since the start",
 }
-SOMETIMES = ("largest", "smallest", "rank", "clamped", "unprojected")  # where a walk knows them
+SOMETIMES = (
+    "largest",
+    "smallest",
+    "rank",
+    "clamped",
+    "unprojected",
+    "growth",
+)  # where a walk knows them
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -287,9 +295,3 @@ class Trajectory:
         """The place of a step among the saved points: the last one that is not later."""
         saved = self.iterations.tolist()
         return max(i for i, k in enumerate(saved) if k <= max(iteration, 0))
-
-
-def kl_divergence(first: Tensor, then: Tensor) -> Tensor:
-    """KL(first || then) of distributions (b c -> b), never negative."""
-    logs = [p.clamp(min=1e-300).log() for p in (first, then)]
-    return (first * (logs[0] - logs[1])).sum(dim=-1).clamp(min=0)

@@ -15,13 +15,13 @@ from torch import Tensor
 
 from pellucid.explorer.directions import Reference
 from pellucid.explorer.rows import pick
-from pellucid.explorer.state import State
+from pellucid.explorer.state import State, draw
 from pellucid.geometry.outputs import Coordinates
 from pellucid.geometry.pullback import Pullback
 
 Field = Callable[[Pullback], Tensor]
 Index = Literal["uniform", "max", "weighted"]
-Sign = Literal["persist", "random", "leave"]
+Sign = Literal["persist", "random", "leave", "align"]
 
 
 class Rule(Protocol):
@@ -43,20 +43,60 @@ class Null:
 
 
 @dataclass(frozen=True, eq=False)
+class NonDecreasing:
+    """A direction of the kernel and one of the range that the predicted class gains by.
+
+    v = P0 z + beta w, with w uniform over the range and turned so that the class's output does not
+    fall along it. So a walk leaves its class, to first order into where the class is no less
+    predicted. `growth` is beta; None draws it, uniform from 0 to 1.
+    """
+
+    reference: Reference
+    moving: Tensor
+    coordinates: Coordinates
+    classes: Tensor  # b
+    growth: float | None = None
+
+    def field(self, metric: Pullback, state: State, rows: Tensor) -> Field:
+        shape = (*metric.rows.shape[:-2], metric.rows.shape[-1])
+        ambient = self.reference(state, rows).view(shape)
+        noise = draw(state, rows, self.moving).view(shape)
+        gradient = self.coordinates.take(rows).class_gradient(
+            pick(state.y, rows), pick(self.classes, rows)
+        )
+        gain = _along(gradient, state, rows, noise - metric.null_project(noise))
+        noise = noise * torch.where(gain < 0, -1.0, 1.0)[..., None]
+        beta = _uniform(state, rows, metric, self.moving)
+        if self.growth is not None:
+            beta = torch.full_like(beta, self.growth)
+
+        def field(other: Pullback) -> Tensor:
+            growing = _unit(noise - other.null_project(noise))
+            return _unit(_unit(other.null_project(ambient)) + beta[..., None] * growing)
+
+        return field
+
+
+@dataclass(frozen=True, eq=False)
 class NullEigenvector:
     """The same with a solver's own basis of the kernel, by diagonalising all of g: small inputs.
 
     `released` draws as the authors' code does: the rounded index gives the ends half the weight,
-    and one past the last null vector is the first that is not null.
+    and one past the last null vector is the first that is not null. With `degrowth` it also does
+    what that code's option of this name does: see `_degrown`.
     """
 
     moving: Tensor
     absolute: float
     released: bool = False
+    degrowth: Coordinates | None = None
 
     def field(self, metric: Pullback, state: State, rows: Tensor) -> Field:
         values, vectors = torch.linalg.eigh(metric.as_matrix())  # rising
         bound = max(self.absolute, 1e-18 * float(values.abs().max()))
+        factor = torch.ones_like(values[..., 0])
+        if self.degrowth is not None:
+            values, factor = self._degrown(values, vectors, state, rows)
         null = (values.abs() <= bound).sum(dim=-1)  # they stand first
         drawn = _uniform(state, rows, metric, self.moving)
         last = values.shape[-1] - 1
@@ -65,8 +105,30 @@ class NullEigenvector:
             -1,
             index.clamp(max=last).long()[..., None, None].expand(*vectors.shape[:-1], 1),
         )[..., 0]
-        moved = found * _moving(self.moving, rows, metric)
+        moved = found * _moving(self.moving, rows, metric) * factor[..., None]
         return lambda other: moved
+
+    def _degrown(
+        self, values: Tensor, vectors: Tensor, state: State, rows: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The eigenvalues with zeros where the predicted class gains, and what that does to steps.
+
+        Meant to permit whatever does not make the class less predicted. But an eigenvector has no
+        sign, so whether its class gains is a matter of chance; and the zeros stand where the
+        eigenvalues stood, so the index, which counts from below, finds other vectors than those
+        that were declared null. What remains is that there are more of them to draw from, and that
+        the step is divided by the root of the largest eigenvalue that is left: longer, and of no
+        length at all where none is.
+        """
+        assert self.degrowth is not None
+        own, y = self.degrowth.take(rows), pick(state.y, rows)
+        gradient = own.class_gradient(y, pick(state.logits, rows).argmax(dim=-1))
+        slope = torch.einsum("br,brtp->btp", gradient, pick(state.memory["jacobian"], rows))
+        gain = (slope.view(vectors.shape[:-1])[..., None, :] @ vectors)[..., 0, :]
+        left = torch.where(gain >= 0, 0.0, values)
+        before, after = values.abs().amax(dim=-1), left.abs().amax(dim=-1)
+        factor = torch.where(after > 0, (before / after.clamp(min=1e-300)).sqrt(), 0.0)
+        return left, factor
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +137,7 @@ class Range:
 
     An eigenvector has no sign of its own. "persist" goes on as the last step did; "random" tosses a
     coin; "leave" turns away from the predicted class; with `towards` it turns to that class.
+    Of blocks, "align" turns all so that the tokens' moves of the output add up, and none cancel.
     """
 
     moving: Tensor
@@ -119,25 +182,38 @@ class Range:
         coin = torch.where(_uniform(state, rows, metric, self.moving) < 0.5, -1.0, 1.0)
         if self.sign == "random":
             return coin
+        if self.sign == "align":
+            return self._aligned(metric, vector, state, rows, coin)
         if self.sign == "persist":
             last = pick(state.heading, rows).view_as(vector)
             score = (last * vector).sum(dim=-1)
         else:
-            score = self._margin(state, rows, metric, vector)
+            score = self._margin(state, rows, vector)
         return torch.where(score == 0, coin, score.sign())
 
-    def _margin(self, state: State, rows: Tensor, metric: Pullback, vector: Tensor) -> Tensor:
+    def _aligned(
+        self, metric: Pullback, vector: Tensor, state: State, rows: Tensor, coin: Tensor
+    ) -> Tensor:
+        """Signs with which all B_t w_t lie on one side of the common direction (b t).
+
+        The direction is the top left singular vector of [B_1 ... B_T], turned the way that the last
+        step moved the output; at the first step a coin decides, one for all tokens.
+        """
+        blocks = metric.rows  # b t q d
+        common = torch.linalg.eigh(torch.einsum("btqd,btpd->bqp", blocks, blocks))[1][..., -1]
+        last = torch.einsum("btqd,btd->bq", blocks, pick(state.heading, rows))
+        onward = (common * last).sum(dim=1).sign()
+        first = pick(self.moving, rows).long().argmax(dim=1, keepdim=True)
+        onward = torch.where(onward == 0, coin.gather(1, first)[:, 0], onward)
+        score = torch.einsum("bq,btqd,btd->bt", common, blocks, vector) * onward[:, None]
+        return torch.where(score == 0, coin, score.sign())
+
+    def _margin(self, state: State, rows: Tensor, vector: Tensor) -> Tensor:
         """How the margin of the asked class grows along the vector; less its own, to leave it."""
-        jacobian = pick(state.memory["jacobian"], rows)  # b r t p
         y = pick(state.y, rows)
         own = self.coordinates.take(rows)
         towards = None if self.towards is None else pick(self.towards, rows)
-        gradient = own.margin_gradient(y, towards)  # b r
-        moved = vector.view(len(rows), -1, jacobian.shape[-1])  # b t p, or one row of all tokens
-        flat = jacobian.flatten(2) if vector.dim() == 2 else None
-        if flat is not None:
-            return (gradient * (flat @ vector[..., None])[..., 0]).sum(dim=-1)
-        return torch.einsum("br,brtp,btp->bt", gradient, jacobian, moved)
+        return _along(own.margin_gradient(y, towards), state, rows, vector)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +232,14 @@ class Lift:
         u = gradient if root is None else (root @ gradient[..., None])[..., 0]
         spread = u if metric.rows.dim() == 3 else u[:, None, :].expand(*metric.rows.shape[:-1])
         return lambda other: _unit(other.lift(spread))
+
+
+def _along(gradient: Tensor, state: State, rows: Tensor, v: Tensor) -> Tensor:
+    """How a function of the coordinates, by its gradient (b r), grows along v (b n, or b t p)."""
+    jacobian = pick(state.memory["jacobian"], rows)  # b r t p
+    if v.dim() == 2:
+        return (gradient * (jacobian.flatten(2) @ v[..., None])[..., 0]).sum(dim=-1)
+    return torch.einsum("br,brtp,btp->bt", gradient, jacobian, v)
 
 
 def _uniform(state: State, rows: Tensor, metric: Pullback, moving: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from pellucid._errors import ArgumentError, explain_error
 from pellucid.explorer.boundary import ToBoundary
 from pellucid.explorer.bounds import find_region
 from pellucid.explorer.directions import Away, Fixed, Haar, Persistent, Reference, Toward
-from pellucid.explorer.eigen import Lift, NullEigenvector, Range, Rule
+from pellucid.explorer.eigen import Lift, NonDecreasing, NullEigenvector, Range, Rule
 from pellucid.explorer.eigen import Null as InKernel
 from pellucid.explorer.inside import Inside
 from pellucid.explorer.level import Level
@@ -166,13 +166,18 @@ class _Steppers:
             settings.metric == "blocks",
             settings.zero,  # type: ignore[arg-type]
             settings.absolute,
+            self._predicted() if settings.allow != "class" else None,
         )
 
     def _rule(self, kind: str) -> Rule:
         settings, moving = self.plan.settings, self.plan.level.selected
         direction = settings.direction
         if kind == "stay" and direction in ("eigenvector", "released"):
-            return NullEigenvector(moving, settings.absolute, direction == "released")
+            degrowth = self.plan.coordinates if settings.allow == "degrowth" else None
+            return NullEigenvector(moving, settings.absolute, direction == "released", degrowth)
+        if settings.allow == "nondecreasing":
+            coordinates, growth = self.plan.coordinates, settings.growth
+            return NonDecreasing(self._reference(), moving, coordinates, self._predicted(), growth)
         if kind == "stay":
             return InKernel(self._reference())
         towards = self._class() if kind == "class" else None
@@ -228,6 +233,10 @@ class _Steppers:
     def _class(self) -> Tensor:
         """The class to walk to, one an input."""
         return self.plan.case.objective.classes[:, 0]  # type: ignore[index]  # goals are classes
+
+    def _predicted(self) -> Tensor:
+        """The class that each input is predicted as at the start."""
+        return self.plan.state.logits.argmax(dim=-1)
 
     def _leads(self, kind: str) -> Level:
         """The leads of the class to walk to, or of the likeliest others."""

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pellucid._trajectory import kl_divergence
-
 SUMMED = {"length": "step", "pseudolength": "pseudolength", "output_length": "output_length"}
 SUMMED |= {"arc": "arc"}  # a series, and the numbers of single steps that it is the sum of
 MEASURED = (
@@ -78,6 +76,12 @@ def distributions(task: str, p: Tensor) -> Tensor:
     if task == "multilabel":
         return torch.stack([p, 1 - p], dim=-1)
     return torch.ones_like(p[..., None, :1]) if task == "regression" else p[..., None, :]
+
+
+def kl_divergence(first: Tensor, then: Tensor) -> Tensor:
+    """KL(first || then) of distributions (b c -> b), never negative."""
+    logs = [p.clamp(min=1e-300).log() for p in (first, then)]
+    return (first * (logs[0] - logs[1])).sum(dim=-1).clamp(min=0)
 
 
 def fisher_arc(first: Tensor, then: Tensor) -> Tensor:

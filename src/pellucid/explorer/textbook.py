@@ -40,11 +40,13 @@ class Textbook:
     blocks: bool
     zero: float
     absolute: float = 0.0
+    growing: Tensor | None = None  # b: the classes whose outputs are to grow
 
     @property
     def also(self) -> tuple[str, ...]:
         """The series that only some walks have, and these do."""
-        return SPECTRUM if self.region is None else (*SPECTRUM, *PROJECTION[1:])
+        projection = () if self.region is None else PROJECTION[1:]
+        return (*SPECTRUM, *projection, *(() if self.growing is None else ("growth",)))
 
     def begin(self, state: State) -> None:
         """The metric at the start, and with it the first stride."""
@@ -52,6 +54,7 @@ class Textbook:
         _, jacobian = self.level.linearise(state.w, rows)
         state.memory["jacobian"] = jacobian.double()
         self._first = self._probabilities(state.logits).clone()
+        self._start = state.y.clone()
         self.stride.begin(state)
 
     def step(self, state: State, rows: Tensor) -> Step:
@@ -133,6 +136,10 @@ class Textbook:
         more = by_name(spectrum(metric))
         if self.region is not None:
             more |= dict(zip(PROJECTION, result.unbind(dim=1), strict=True))
+        if self.growing is not None:
+            own, classes = self.level.coordinates.take(rows), pick(self.growing, rows)
+            now, start = (pick(y, rows) for y in (state.y, self._start))
+            more["growth"] = own.class_output(now, classes) - own.class_output(start, classes)
         return Step(rows, (ends[0] + ends[1]) / 2, more)
 
     def _joint_norm(self, metric: Pullback, move: Tensor) -> Tensor:
