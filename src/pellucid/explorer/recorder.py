@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pellucid._target import check_finite
 from pellucid._trajectory import SERIES
-from pellucid.explorer.rows import put
+from pellucid.explorer.rows import renewed
 from pellucid.explorer.series import MEASURED, Points, completed, headed, measure
 from pellucid.explorer.state import Step, check_like
 
@@ -156,13 +156,13 @@ class Recorder:
     def _told(self, step: Step | None) -> Tensor:
         """What a step says of itself (b f); zero for inputs that did not take it."""
         like = self._walk.state.w
-        out = like.new_zeros(len(like), len(self._of_steps))
-        if step is not None:
-            given = {"pseudolength": step.pseudolength, **step.more}
-            none = like.new_zeros(len(step.rows))
-            told = [given.get(name, none).to(like, non_blocking=True) for name in self._of_steps]
-            put(out, step.rows, torch.stack(told, dim=1))
-        return out
+        nothing = like.new_zeros(len(like), len(self._of_steps))
+        if step is None:
+            return nothing
+        given = {"pseudolength": step.pseudolength, **step.more}
+        none = nothing[: len(step.rows), 0]
+        told = [given.get(name, none).to(like, non_blocking=True) for name in self._of_steps]
+        return renewed(nothing, step.rows, torch.stack(told, dim=1))
 
     def _keep(self, k: int) -> None:
         assert self._last is not None
