@@ -595,3 +595,11 @@ def test_every_error_is_one_of_ours_and_of_python_s():
             assert issubclass(found, pellucid.PellucidError)
             if found is not pellucid.PellucidError:
                 assert issubclass(found, ValueError | RuntimeError)
+
+
+def test_a_vision_model_may_come_with_preprocessing_by_hand():
+    module = build("vit").module
+    adapter = pellucid.adapt(module, pellucid.Resize((16, 24)))
+    assert adapter.kind == "image"
+    with pytest.raises(ModelError, match="does not prepare inputs for a Hugging Face model"):
+        pellucid.adapt(module, object())

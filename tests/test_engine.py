@@ -13,12 +13,16 @@ import torch
 import pellucid
 from pellucid import ArgumentError, BudgetExceeded, Needs, Target
 from pellucid._case import Case
+from pellucid._needs import obstacle
 from pellucid.methods import METHODS
 from pellucid.record.places import replaced
-from pellucid.testing.contract import assert_same
+from pellucid.testing.contract import assert_same, quick
 from pellucid.testing.tiny import FAMILIES, build, byte_bpe, sample_inputs
 
 # ---- batches -------------------------------------------------------------------------------------
+
+
+FOR_TEXTS = [name for name, spec in METHODS.items() if "text" in spec.kinds]
 
 
 def test_one_input_gives_one_and_a_list_gives_a_list():
@@ -107,20 +111,20 @@ def test_the_budget_is_counted_for_each_input():
 @pytest.mark.parametrize("family", ["vit", "bert", "gpt2-lm"])
 def test_methods_cost_what_they_must(family, method, passes):
     model = build(family)
-    found = pellucid.explain(model, sample_inputs(model)[0], method=method)
+    found = pellucid.explain(model, sample_inputs(model)[0], method=quick(method))
     assert (found.provenance.forwards, found.provenance.backwards) == passes
 
 
 # ---- padding -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", FOR_TEXTS)
 @pytest.mark.parametrize("family", ["gpt2", "gpt2-lm", "llama", "qwen2", "bert-mlm", "modernbert"])
 def test_padding_on_the_left_changes_nothing(family, method):
     model = build(family, dtype=torch.float64)
     texts = sample_inputs(model)
-    right = pellucid.explain(model, texts, method=method)
-    left = pellucid.explain(model.padded_on("left"), texts, method=method)
+    right = pellucid.explain(model, texts, method=quick(method))
+    left = pellucid.explain(model.padded_on("left"), texts, method=quick(method))
     for one, other in zip(right, left, strict=True):
         # rotary tables are float32 whatever the weights; attcat's terms are 100 times their sum
         bound = 1e-4 if method == "attcat" else 1e-5
@@ -150,9 +154,9 @@ def test_a_model_without_padding_takes_one_text_at_a_time():
 @pytest.mark.parametrize("family", FAMILIES)
 def test_bfloat16_models_give_finite_float32_scores(family, method):
     model = build(family, dtype=torch.bfloat16)
-    if METHODS[method].needs & ~model.offers:
+    if obstacle(model, METHODS[method]):
         pytest.skip("not offered by this family")
-    for found in pellucid.explain(model, sample_inputs(model), method=method):
+    for found in pellucid.explain(model, sample_inputs(model), method=quick(method)):
         assert found.scores.dtype == torch.float32
         assert torch.isfinite(found.scores).all()
         assert found.provenance.dtype == "bfloat16"
@@ -168,13 +172,13 @@ def test_bfloat16_rollout_is_close_to_float32():
 NEARLY_CANCEL = ("gradient_x_input", "attcat", "grad_cam")  # sums of signed terms, under a norm
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", FOR_TEXTS)
 def test_autocast_is_respected(method):
     model = build("bert")
     texts = sample_inputs(model)
-    plain = pellucid.explain(model, texts, method=method)
+    plain = pellucid.explain(model, texts, method=quick(method))
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        cast = pellucid.explain(model, texts, method=method)
+        cast = pellucid.explain(model, texts, method=quick(method))
     for one, other in zip(plain, cast, strict=True):
         assert torch.isfinite(other.scores).all()
         assert other.scores.dtype == torch.float32
@@ -184,12 +188,12 @@ def test_autocast_is_respected(method):
 
 
 @pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode, torch.enable_grad])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", FOR_TEXTS)
 def test_the_callers_gradient_mode_does_not_matter(method, context):
-    expected = pellucid.explain(build("bert"), "the film is fine", method=method)
+    expected = pellucid.explain(build("bert"), "the film is fine", method=quick(method))
     model = build("bert")
     with context():
-        found = pellucid.explain(model, "the film is fine", method=method)
+        found = pellucid.explain(model, "the film is fine", method=quick(method))
     assert torch.equal(found.scores, expected.scores)
     assert not found.scores.is_inference()
 
@@ -198,7 +202,7 @@ def test_the_callers_gradient_mode_does_not_matter(method, context):
 
 
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", FOR_TEXTS)
 def test_peft_wrapped_models_are_ordinary(method):
     peft = pytest.importorskip("peft", reason="peft is an optional dependency")
     base = build("bert", dtype=torch.float64)
@@ -207,20 +211,20 @@ def test_peft_wrapped_models_are_ordinary(method):
     model = pellucid.adapt(wrapped, base.reader.tokenizer)
     assert model.offers == build("bert").offers
     text = "the film is not fine"
-    untrained = pellucid.explain(model, text, method=method)  # LoRA starts as the identity
-    expected = pellucid.explain(build("bert", dtype=torch.float64), text, method=method)
+    untrained = pellucid.explain(model, text, method=quick(method))  # LoRA starts as the identity
+    expected = pellucid.explain(build("bert", dtype=torch.float64), text, method=quick(method))
     assert_same(untrained, expected, 1e-9, "a fresh LoRA and its base")
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", FOR_TEXTS)
 def test_models_dispatched_by_accelerate_are_ordinary(method):
     accelerate = pytest.importorskip("accelerate", reason="accelerate is an optional dependency")
     model = build("bert", dtype=torch.float64)
     text = "the film is not fine"
-    expected = pellucid.explain(model, text, method=method)
+    expected = pellucid.explain(model, text, method=quick(method))
     accelerate.cpu_offload(model.module, execution_device=torch.device("cpu"))
     found = pellucid.explain(
-        pellucid.adapt(model.module, model.reader.tokenizer), text, method=method
+        pellucid.adapt(model.module, model.reader.tokenizer), text, method=quick(method)
     )
     assert_same(found, expected, 1e-9, "a dispatched model and the plain one")
 
@@ -247,17 +251,17 @@ def test_pipelines_are_models(task):
     assert torch.equal(found.scores, expected.scores)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", FOR_TEXTS)
 def test_threads_do_not_disturb_each_other(method):
     model = build("bert", dtype=torch.float64)
     texts = sample_inputs(model) * 20
-    expected = [pellucid.explain(model, text, method=method).scores for text in texts]
+    expected = [pellucid.explain(model, text, method=quick(method)).scores for text in texts]
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     try:
         with ThreadPoolExecutor(3) as pool:
             found = list(
-                pool.map(lambda t: pellucid.explain(model, t, method=method).scores, texts)
+                pool.map(lambda t: pellucid.explain(model, t, method=quick(method)).scores, texts)
             )
     finally:
         sys.setswitchinterval(interval)

@@ -12,9 +12,11 @@ import pytest
 import torch
 
 import pellucid
+from pellucid._needs import obstacle
 from pellucid._references import REFERENCES
 from pellucid.methods import METHODS
 from pellucid.metrics import METRICS
+from pellucid.testing.contract import quick
 from pellucid.testing.tiny import build
 
 SOURCE = Path(pellucid.__file__).parent
@@ -251,7 +253,8 @@ def test_models_and_adapters_are_let_go(family):
     adapter = build(family)
     raw = "the film is fine" if family != "vit" else torch.zeros(32, 48, 3, dtype=torch.uint8)
     for method in METHODS:
-        kept = pellucid.explain(adapter, raw, method=method)
+        if not obstacle(adapter, METHODS[method]):
+            kept = pellucid.explain(adapter, raw, method=quick(method))
     gone = weakref.ref(adapter), weakref.ref(adapter.module)
     del adapter
     gc.collect()

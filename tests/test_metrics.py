@@ -10,7 +10,7 @@ import torch
 
 import pellucid
 from pellucid import ArgumentError
-from pellucid.metrics._baselines import blurred
+from pellucid._baselines import blurred
 from pellucid.metrics._ranking import ranks, tie_fraction
 from pellucid.testing.tiny import build, sample_inputs
 

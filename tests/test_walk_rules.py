@@ -8,6 +8,7 @@ from torch import nn
 
 import pellucid
 from pellucid import ArgumentError, Target
+from pellucid.geometry.pullback import Pullback
 from pellucid.models import sample_images
 from pellucid.testing.tiny import build, sample_inputs, word_piece
 
@@ -167,14 +168,14 @@ def test_degrowth_is_what_the_released_code_does():
     moved = [(one.points[1] - one.points[0]).norm(dim=1) for one in (plain, tr)]
     longer = 0
     for t in range(rows.shape[1]):
-        b = rows[:, t]
-        values, vectors = torch.linalg.eigh(b.T @ b)
+        b, block = rows[:, t], Pullback(rows[:, t])
+        values = torch.linalg.eigvalsh(b.T @ b)
         assert moved[0][t].item() == pytest.approx(math.sqrt(1e-6 / values[-1]), rel=1e-6)
-        left = max((v.item() for v, a in zip(values, (b @ vectors)[own], strict=True) if a < 0))
-        if left < 1e-12 * values[-1]:
-            continue  # only rounding is left
-        assert moved[1][t].item() == pytest.approx(math.sqrt(1e-6 / left), rel=1e-6)
-        longer += left < values[-1]
+        gains = (b @ block.vectors.T)[own]  # by the signs that the vectors happen to have
+        left = [v for v, a in zip(values.flip(0).tolist(), gains, strict=False) if a < 0]
+        expected = math.sqrt(1e-6 / left[0]) if left else 0.0
+        assert moved[1][t].item() == pytest.approx(expected, rel=1e-6)
+        longer += not left or left[0] < values[-1]
     assert longer, "of some token the largest was zeroed"
     assert plain.settings["allow"] == "class"
     assert "growth" in tr.series

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
@@ -37,18 +39,22 @@ def in_pieces(
     batches: Sequence[list[int]], work: Callable[[list[int]], R]
 ) -> Iterator[tuple[list[int], R]]:
     """`work` on every batch, or on its halves, quarters, ... where memory runs out."""
-    pending = list(batches)
+    pending = deque(batches)
+    too_many: float = math.inf  # the smallest batch that did not fit; it is not tried again
     while pending:
-        indices = pending.pop(0)
-        try:
-            result = work(indices)
-        except (torch.OutOfMemoryError, MemoryError):
-            if len(indices) == 1:
-                raise
-            half = len(indices) // 2
-            pending[:0] = [indices[:half], indices[half:]]
-            continue
-        yield indices, result
+        indices = pending.popleft()
+        if len(indices) < too_many:
+            try:
+                result = work(indices)
+            except (torch.OutOfMemoryError, MemoryError):
+                if len(indices) == 1:
+                    raise
+                too_many = len(indices)
+            else:
+                yield indices, result
+                continue
+        half = len(indices) // 2
+        pending.extendleft([indices[half:], indices[:half]])
 
 
 def _batches_of_alike(items: Sequence[Text | Picture], batch_size: int) -> list[list[int]]:
@@ -71,7 +77,7 @@ def _batches_of_alike(items: Sequence[Text | Picture], batch_size: int) -> list[
 
 @contextmanager
 def reporting(
-    progress: Progress, total: int, doing: str, unit: str
+    progress: Progress, total: int, doing: str, unit: str, leave: bool = True
 ) -> Iterator[Callable[[int], None]]:
     """A function that is told how much is done: a bar, the caller's own, or nothing."""
     if progress is not None and not isinstance(progress, bool):
@@ -84,5 +90,5 @@ def reporting(
         return
     from tqdm.auto import tqdm
 
-    with tqdm(total=total, desc=doing, unit=unit) as bar:
+    with tqdm(total=total, desc=doing, unit=unit, leave=leave) as bar:
         yield lambda done: bar.update(done - bar.n)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
+from pellucid._batches import Progress
 from pellucid._errors import (
     ArgumentError,
     BudgetExceeded,
@@ -18,9 +19,10 @@ from pellucid._errors import (
     explain_error,
 )
 from pellucid._needs import MEANING, Needs
+from pellucid._perturb import score_kept
 from pellucid._spec import Method, Metric
 from pellucid._target import Objective, Target, check_finite
-from pellucid._types import Attribution, Batch, Picture, Text
+from pellucid._types import Attribution, Batch, Picture, Removal, Text
 from pellucid.adapters.anatomy import read_tokens
 from pellucid.adapters.base import Adapter, Images
 from pellucid.adapters.torch_model import TorchAdapter
@@ -45,11 +47,20 @@ class Meter:
 
     def forward(self, rows: Tensor | None = None) -> None:
         """Account for one forward pass of every input, or for one of each row named."""
+        self.forwards += self._passes(rows)
+        self._check(self.forwards)
+
+    def afford(self, rows: Tensor) -> None:
+        """Stop before the first of many passes where the budget does not reach to the last."""
+        self._check(self.forwards + self._passes(rows))
+
+    def _passes(self, rows: Tensor | None) -> Tensor:
         if rows is None:
-            self.forwards += 1
-        else:
-            self.forwards += torch.bincount(rows.cpu(), minlength=self.inputs)
-        most = int(self.forwards.max())
+            return torch.ones_like(self.forwards)
+        return torch.bincount(rows.cpu(), minlength=self.inputs)
+
+    def _check(self, forwards: Tensor) -> None:
+        most = int(forwards.max())
         if self.budget is not None and most > self.budget:
             raise BudgetExceeded(
                 explain_error(
@@ -78,6 +89,7 @@ class Case:
         batch_size: int = 8,
         spec: Method | Metric | None = None,
         meter: Meter | None = None,
+        progress: Progress = False,
     ) -> None:
         self.adapter = adapter
         self.batch = batch
@@ -85,6 +97,7 @@ class Case:
         self.seed = seed
         self.batch_size = min(batch_size, adapter.largest_batch or batch_size)
         self.meter = meter or Meter(len(batch))
+        self.progress = progress
         self.used = Needs.NOTHING
         self._spec = spec
         self._purpose = "" if spec is None else f"{spec.role} {spec.name}"
@@ -97,6 +110,16 @@ class Case:
     def kind(self) -> str:
         """What the model reads: "text" or "image"."""
         return self.adapter.kind
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What scores are computed in: the model's own type, or float32 where that has less."""
+        return torch.promote_types(self.adapter.dtype, torch.float32)
+
+    @property
+    def layers(self) -> int:
+        """How many blocks the model has."""
+        return len(self._opened(Needs.STREAM).anatomy.blocks)
 
     @property
     def mask(self) -> Tensor:
@@ -154,34 +177,53 @@ class Case:
 
     def input(self, at: str = "input") -> Tensor:
         """The state that can be varied: pixels (b c h w), word embeddings or a stream (b t d)."""
-        adapter = self._opened(_needs_of(at))
+        self._use(_needs_of(at))
+        return self._state(at)
+
+    def _state(self, at: str) -> Tensor:
         if at not in self._states:
             if at != "input":
                 self.meter.forward()
-            self._states[at] = adapter.value_at(self.batch, at)
+            self._states[at] = cast(TorchAdapter, self.adapter).value_at(self.batch, at)
         return self._states[at]
 
-    def score_from(self, x: Tensor, at: str = "input") -> Tensor:
-        """The explained number when the state at a place is `x`, with its graph (b)."""
+    def score_from(self, x: Tensor, at: str = "input", rows: Tensor | None = None) -> Tensor:
+        """The explained number when the state at a place is `x`, with its graph (b).
+
+        With `rows`, `x` has one state for each row named; rows may be named several times.
+        """
         adapter = self._opened(_needs_of(at))
-        objective = self.objective
-        self.meter.forward()
-        return self._number(objective, adapter.output_from(self.batch, at, x), self.batch)
+        objective, batch = self.objective, self.batch
+        if rows is not None:
+            objective, batch = objective.take(rows), batch.take(rows)
+        self.meter.forward(rows)
+        return self._number(objective, adapter.output_from(batch, at, x), batch)
 
-    def gradient(self, x: Tensor, at: str = "input", rules: Rules | None = None) -> Tensor:
-        """The gradient of each input's explained number with respect to the state `x`.
+    def gradient(
+        self,
+        x: Tensor,
+        at: str = "input",
+        rows: Tensor | None = None,
+        rules: Rules | None = None,
+    ) -> Tensor:
+        """The gradient of each explained number with respect to the state `x` it is made of.
 
-        With `rules` of relevance, it is what they send back to the state in its place.
+        With `rows`, `x` has one state for each row named. With `rules` of relevance, it is what
+        they send back to the state in its place.
         """
         adapter = self._opened(_needs_of(at) | _rules_in(rules))
-        if x is not self._states.get(at):
+        if rows is not None or x is not self._states.get(at):
             self._known()  # the target is bound to the unchanged input
-        self.meter.forward()
+        batch = self.batch if rows is None else self.batch.take(rows)
+        self.meter.forward(rows)
         with torch.enable_grad():
             leaf = x.detach().requires_grad_()
             with adapter.following(rules):
-                output = adapter.output_from(self.batch, at, leaf)
-            score = self._learn(output)
+                output = adapter.output_from(batch, at, leaf)
+            if rows is None:
+                score = self._learn(output)
+            else:
+                score = self._number(self.objective.take(rows), output, batch)
             if not score.requires_grad:
                 raise ArgumentError(
                     explain_error(
@@ -191,7 +233,7 @@ class Case:
                         instead="target=lambda output: output.logits[:, 1]",
                     )
                 )
-            self.meter.backwards += 1
+            self.meter.backwards += rows is None
             (found,) = torch.autograd.grad(score.sum(), leaf)
         return found
 
@@ -289,6 +331,8 @@ class Case:
         with torch.set_grad_enabled(gradients):
             with adapter.following(rules):
                 recording = adapter.record(self.batch, what, differentiable=gradients)
+            if "stream" in recording.layers:
+                self._states.setdefault("embedding", recording.layers["stream"][0].detach())
             return Trace(self._learn(recording.output), recording, self._count_backward)
 
     def record_scaled(self, rows: Tensor, fractions: Tensor, what: Needs, *, since: int) -> Trace:
@@ -347,15 +391,25 @@ class Case:
         """The adapter of a model that reads images: its normalisation, and other pixels for it."""
         return cast(Images, self.adapter)
 
-    def drop(self, keep: Tensor) -> Tensor:
-        """The explained number with only the tokens where `keep` (b t) is true (b).
+    def drop(self, keep: Tensor, by: Removal = "delete") -> Tensor:
+        """The explained number with only the tokens where `keep` is true: b t -> b, b m t -> b m.
 
-        The model's own tokens stay whatever `keep` says of them.
+        The model's own tokens stay whatever `keep` says of them. `by` is what becomes of the others
+        of a text: "delete" leaves them out, "mask", "unk" and "pad" put that token in their place.
         """
         self._use(Needs.TOKEN_DROP)
-        everyone = torch.arange(len(self.batch))
-        kept = self.mask & (keep | ~self.content)
-        return self.score_of(self.adapter.keep(self.batch, kept), everyone)
+        return score_kept(self, keep, by)
+
+    def blank(self, by: Removal) -> Tensor:
+        """The word embeddings with one token in the place of all that the user gave (b t d)."""
+        adapter = self._opened(Needs.GRADIENTS)
+        return adapter.value_at(adapter.without(self.batch, ~self.content, by), "input")
+
+    def shortened(self, by: Removal = "delete") -> Batch:
+        """The batch that tokens are left out of: what enters the blocks of an image is known."""
+        if self.kind == "text" or by != "delete":
+            return self.batch
+        return replace(self.batch, start=self._state("embedding"))
 
     def score_of(self, batch: Batch, rows: Tensor) -> Tensor:
         """The explained number of another batch, whose inputs were made from these rows of ours."""
@@ -375,10 +429,16 @@ class Case:
         So an input gets the same numbers alone, in any batch and in any order, and a metric does
         not draw what the method that it measures had drawn.
         """
-        return tuple(
-            torch.Generator().manual_seed(_digest(self.seed, self._purpose, item))
-            for item in self.batch.items
-        )
+        return tuple(torch.Generator().manual_seed(seed) for seed in self._seeds)
+
+    def generator(self, row: int, number: int) -> torch.Generator:
+        """The randomness of one version of an input, the same whenever that version is made."""
+        digest = hashlib.sha256(f"{self._seeds[row]} {number}".encode()).digest()
+        return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+
+    @cached_property
+    def _seeds(self) -> tuple[int, ...]:
+        return tuple(_digest(self.seed, self._purpose, item) for item in self.batch.items)
 
     def randn(self) -> Tensor:
         """A standard normal number a token (b t), or a pixel where the model has no tokens (b h w).
@@ -435,7 +495,9 @@ class Case:
 
 def _needs_of(at: str) -> Needs:
     """What varying the state at a place asks of a model."""
-    return Needs.GRADIENTS if at == "input" else Needs.STREAM
+    if at == "input":
+        return Needs.GRADIENTS
+    return Needs.STREAM | Needs.BRANCHES if at.startswith("normed:") else Needs.STREAM
 
 
 def _rules_in(rules: Rules | None) -> Needs:

@@ -57,7 +57,7 @@ def explain(
 
     Other arguments: `seed` decides all randomness; `batch_size` inputs go through the model at once
     (halved by itself when memory runs out); `budget` is the most model evaluations an input may
-    cost; `progress` is True, False, a function of (done, total), or None for a bar on a terminal;
+    cost; `progress` is True, False, a function of (done, total), or None for bars on a terminal;
     `long` says what happens to a text that does not fit: "refuse", "truncate", or "windows".
     """
     adapter = as_adapter(model)
@@ -107,7 +107,7 @@ class _Engine:
 
         def work(indices: list[int]) -> list[Explanation]:
             batch = self.adapter.batch([items[i] for i in indices], target)
-            return self._explain_batch(batch, target)
+            return self._explain_batch(batch, target, progress)
 
         return run_in_batches(items, work, self.batch_size, progress, self.adapter.largest_batch)
 
@@ -134,7 +134,7 @@ class _Engine:
             text, cast(int, self.adapter.longest), target, explain_texts, length
         )
 
-    def _explain_batch(self, batch: Batch, target: Target) -> list[Explanation]:
+    def _explain_batch(self, batch: Batch, target: Target, progress: Progress) -> list[Explanation]:
         """Run the method on one batch and cut its answer into one explanation an input."""
         case = Case(
             self.adapter,
@@ -144,6 +144,7 @@ class _Engine:
             batch_size=self.batch_size,
             spec=self.spec,
             meter=Meter(len(batch), self.budget),
+            progress=None if callable(progress) else progress,
         )
         began = time.perf_counter()
         with precision.formulas(self.adapter.device):
@@ -207,7 +208,7 @@ def _one(
         item=replace(item, notes=()),
         method=spec.name,
         params=dict(params),
-        signed=spec.signed,
+        signed=spec.signed if attribution.signed is None else attribution.signed,
         target=None if case.target.function is not None else case.target,
         explains=case.target.describe(_unit(case)),
         label=_label(case, row),

@@ -1,20 +1,55 @@
 """Many changed versions of a few inputs, through the model in full batches.
 
-The versions are described, not made: `make` builds the batch for a handful of job numbers when its
-turn comes, so memory does not depend on how many there are. A batch may hold versions of several
-inputs.
+The versions are described, not made: each has a number, and the batch for a handful of numbers is
+built when its turn comes, so memory does not depend on how many there are. A batch may hold
+versions of several inputs; one that does not fit is halved; the budget is checked before the first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from pellucid._batches import in_pieces
-from pellucid._case import Case
-from pellucid._types import Batch
+from pellucid._batches import in_pieces, reporting
+from pellucid._types import Batch, Removal
+
+if TYPE_CHECKING:
+    from pellucid._case import Case
+
+R = TypeVar("R")
+Make = Callable[[Tensor, Tensor], Tensor]  # states from the rows they change and their numbers
+
+
+def stream(
+    case: Case,
+    rows: Tensor,
+    work: Callable[[Tensor], R],
+    *,
+    lengths: Tensor | None = None,
+    equal: bool = False,
+) -> Iterator[tuple[Tensor, R]]:
+    """`work` on the jobs, a batch at a time, with the numbers of its jobs.
+
+    `rows` says which input each job is a version of; `lengths`, where given, lets jobs of similar
+    length share a batch, so that little of it is padding, or with `equal` only those of one length.
+    """
+    case.meter.afford(rows)
+    jobs = torch.arange(len(rows)) if lengths is None else lengths.argsort(stable=True)
+    groups = [jobs]
+    if lengths is not None and equal:
+        groups = list(jobs.split(lengths[jobs].unique_consecutive(return_counts=True)[1].tolist()))
+    chunks = [chunk.tolist() for group in groups for chunk in group.split(case.batch_size)]
+    batches = [chunk for chunk in chunks if chunk]
+    done = 0
+    with reporting(case.progress, len(rows), "evaluating", "version", leave=False) as report:
+        for indices, found in in_pieces(batches, lambda chunk: work(torch.tensor(chunk))):
+            done += len(indices)
+            report(done)
+            yield torch.tensor(indices), found
 
 
 def evaluate_versions(
@@ -23,20 +58,114 @@ def evaluate_versions(
     make: Callable[[Tensor], Batch],
     *,
     lengths: Tensor | None = None,
+    equal: bool = False,
 ) -> Tensor:
-    """The explained number of every version (jobs).
-
-    `rows` says which input each job is a version of; `lengths`, where given, lets jobs of similar
-    length share a batch, so that little of it is padding.
-    """
-    jobs = torch.arange(len(rows)) if lengths is None else lengths.argsort(stable=True)
+    """The explained number of every version (jobs), of which `make` builds the batch."""
     values = torch.empty(len(rows), dtype=torch.float64)
-    batches = [chunk.tolist() for chunk in jobs.split(case.batch_size)]
-
-    def work(indices: list[int]) -> Tensor:
-        chunk = torch.tensor(indices)
-        return case.score_of(make(chunk), rows[chunk]).cpu()
-
-    for indices, found in in_pieces(batches, work):
-        values[indices] = found
+    found = stream(
+        case,
+        rows,
+        lambda jobs: case.score_of(make(jobs), rows[jobs]).cpu(),
+        lengths=lengths,
+        equal=equal,
+    )
+    for jobs, some in found:
+        values[jobs] = some
     return values
+
+
+# ---- pixels --------------------------------------------------------------------------------------
+
+
+def score_pixels(
+    case: Case, counts: Sequence[int], make: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+    """The explained number of changed images: rows, numbers, masks, values of a batch at a time.
+
+    There are `counts` versions of each image. `make(rows, numbers)` has their pixels (j c h w) and
+    the mask of each (j h w), which is handed on.
+    """
+    rows, numbers = _numbered(counts)
+
+    def work(jobs: Tensor) -> tuple[Tensor, Tensor]:
+        changed, mask = make(rows[jobs], numbers[jobs])
+        pixels = changed.to(case.pixels.dtype)
+        batch = case.images.with_pixels(case.batch.take(rows[jobs]), pixels)
+        return mask, case.score_of(batch, rows[jobs])
+
+    for jobs, (mask, values) in stream(case, rows, work):
+        yield rows[jobs], numbers[jobs], mask, values
+
+
+def sum_by_row(rows: Tensor, values: Tensor, inputs: int) -> Tensor:
+    """The sum over the versions of each input (j ... -> b ...), in one order on any device."""
+    owner = F.one_hot(rows, inputs).to(values)  # j b
+    return (owner.T @ values.flatten(1)).view(inputs, *values.shape[1:])
+
+
+# ---- gradients -----------------------------------------------------------------------------------
+
+
+def gradients(case: Case, count: int, make: Make) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """The gradient at `count` states of each input: rows, numbers, gradients of a batch at a time.
+
+    `make(rows, numbers)` has the states at the input. Gradients are float32 at least.
+    """
+    rows, numbers = _numbered([count] * len(case.batch))
+
+    def work(jobs: Tensor) -> Tensor:
+        return case.gradient(make(rows[jobs], numbers[jobs]), rows=rows[jobs]).to(case.dtype)
+
+    for jobs, found in stream(case, rows, work):
+        yield rows[jobs], numbers[jobs], found
+    case.meter.backwards += count
+
+
+def noise(case: Case, rows: Tensor, numbers: Tensor, x: Tensor) -> Tensor:
+    """Standard normal numbers for these versions of the states `x`, and zero on padding.
+
+    Each version draws for itself, at its input's own length, so batches and padding change nothing.
+    """
+    drawn = torch.zeros(len(rows), *x.shape[1:])
+    for one, row, number in zip(drawn, rows.tolist(), numbers.tolist(), strict=True):
+        generator = case.generator(row, number)
+        if x.dim() == 4:
+            one.copy_(torch.randn(one.shape, generator=generator))
+        else:
+            real = case.mask[row].cpu()
+            one[real] = torch.randn(int(real.sum()), x.shape[-1], generator=generator)
+    return drawn.to(x)
+
+
+# ---- tokens --------------------------------------------------------------------------------------
+
+
+def score_kept(case: Case, keep: Tensor, by: Removal = "delete") -> Tensor:
+    """The explained number with only the kept tokens: b t -> b, or b m t -> b m.
+
+    Masks that are equal are evaluated once. Images share a batch where they keep equally many.
+    """
+    several = keep.dim() == 3
+    asked = keep if several else keep[:, None]  # b m t
+    own = case.mask[:, None] & (asked.to(case.mask.device) | ~case.content[:, None])
+    distinct, places = zip(*(one.unique(dim=0, return_inverse=True) for one in own), strict=True)
+    masks = torch.cat(distinct)  # j t
+    counts = [len(one) for one in distinct]
+    rows, _ = _numbered(counts)
+    whole = case.shortened(by)
+
+    def make(jobs: Tensor) -> Batch:
+        return case.adapter.without(whole.take(rows[jobs]), masks[jobs.to(masks.device)], by)
+
+    lengths = masks.sum(dim=1).cpu() if by == "delete" else None
+    values = evaluate_versions(case, rows, make, lengths=lengths, equal=case.kind == "image")
+    values = values.to(case.mask.device)
+    found = [v[place] for v, place in zip(values.split(counts), places, strict=True)]
+    return torch.stack(found) if several else torch.cat(found)
+
+
+def _numbered(counts: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """The input of every version, and its number among that input's own."""
+    rows = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts, dtype=torch.long))
+    numbers = [torch.arange(count) for count in counts]
+    return rows, torch.cat(numbers) if numbers else rows

@@ -21,10 +21,16 @@ REFERENCES: dict[str, str] = {
     "Attributions inside Transformers. TMLR 2022",
     "denil2014extraction": "M. Denil, A. Demiraj, N. de Freitas. Extraction of Salient Sentences "
     "from Labelled Documents. 2014. arXiv:1412.6815",
+    "englebert2023tis": "A. Englebert et al. Explaining through Transformer Input Sampling. "
+    "ICCV Workshops 2023",
+    "hooker2019benchmark": "S. Hooker, D. Erhan, P.-J. Kindermans, B. Kim. A Benchmark for "
+    "Interpretability Methods in Deep Neural Networks. NeurIPS 2019. arXiv:1806.10758",
     "jain2019attention": "S. Jain, B. C. Wallace. Attention is not Explanation. NAACL 2019. "
     "arXiv:1902.10186",
     "leemann2024attention": "T. Leemann et al. Attention Mechanisms Don't Learn Additive Models: "
     "Rethinking Feature Importance for Transformers. TMLR, December 2024. arXiv:2405.13536",
+    "li2016understanding": "J. Li, W. Monroe, D. Jurafsky. Understanding Neural Networks through "
+    "Representation Erasure. 2016. arXiv:1612.08220",
     "montavon2017explaining": "G. Montavon et al. Explaining Nonlinear Classification Decisions "
     "with Deep Taylor Decomposition. Pattern Recognition 65, 2017. arXiv:1512.02479",
     "petsiuk2018rise": "V. Petsiuk, A. Das, K. Saenko. RISE: Randomized Input Sampling for "
@@ -36,12 +42,21 @@ REFERENCES: dict[str, str] = {
     "shrikumar2016just": "A. Shrikumar, P. Greenside, A. Shcherbina, A. Kundaje. Not Just a Black "
     "Box: Learning Important Features Through Propagating Activation Differences. 2016. "
     "arXiv:1605.01713",
+    "simonyan2014deep": "K. Simonyan, A. Vedaldi, A. Zisserman. Deep Inside Convolutional "
+    "Networks: Visualising Image Classification Models and Saliency Maps. ICLR Workshops 2014. "
+    "arXiv:1312.6034",
+    "smilkov2017smoothgrad": "D. Smilkov, N. Thorat, B. Kim, F. Viégas, M. Wattenberg. SmoothGrad: "
+    "removing noise by adding noise. 2017. arXiv:1706.03825",
+    "sundararajan2017axiomatic": "M. Sundararajan, A. Taly, Q. Yan. Axiomatic Attribution for Deep "
+    "Networks. ICML 2017. arXiv:1703.01365",
     "voita2019analyzing": "E. Voita et al. Analyzing Multi-Head Self-Attention: Specialized Heads "
     "Do the Heavy Lifting, the Rest Can Be Pruned. ACL 2019. arXiv:1905.09418",
-    "englebert2023tis": "A. Englebert et al. Explaining through Transformer Input Sampling. "
-    "ICCV Workshops 2023",
     "wu2024token": "J. Wu, B. Duan, W. Kang, H. Tang, Y. Yan. Token Transformation Matters: "
     "Towards Faithful Post-hoc Explanation for Vision Transformer. CVPR 2024. arXiv:2403.14552",
+    "xie2022vitcx": "W. Xie, X.-H. Li, C. C. Cao, N. L. Zhang. ViT-CX: Causal Explanation of "
+    "Vision Transformers. IJCAI 2023. arXiv:2211.03064",
     "yuan2021explaining": "T. Yuan, X. Li, H. Xiong, H. Cao, D. Dou. Explaining Information Flow "
     "Inside Vision Transformers Using Markov Chain. NeurIPS Workshops 2021",
+    "zeiler2014visualizing": "M. D. Zeiler, R. Fergus. Visualizing and Understanding Convolutional "
+    "Networks. ECCV 2014. arXiv:1311.2901",
 }

@@ -34,6 +34,7 @@ class Method:
     explains: Quantity = "logit"  # the quantity where the user names none
     class_specific: bool = True
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    quick: Mapping[str, Any] = field(default_factory=dict)
     declared: bool = True  # False: a plain function, which finds out what it needs as it asks
     role: Literal["method"] = "method"
 
@@ -78,10 +79,12 @@ def method(
     explains: Quantity = "logit",
     class_specific: bool = True,
     presets: Mapping[str, Mapping[str, Any]] | None = None,
+    quick: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[..., Any]], Method]:
     """Declare a method. `signed`: whether a negative score speaks against the target.
 
     `presets` are named sets of parameters, such as a paper's own: ``explain(..., preset="tis")``.
+    `quick` are parameters that make it cheap, with which the contract is tested.
     """
 
     def declare(function: Callable[..., Any]) -> Method:
@@ -95,6 +98,7 @@ def method(
             explains,
             class_specific,
             presets or {},
+            quick or {},
         )
 
     return declare

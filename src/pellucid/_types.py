@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 Role = Literal["content", "special", "continuation"]
+Removal = Literal["delete", "mask", "unk", "pad"]  # what becomes of tokens that are taken away
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ class Batch:
     mask: Tensor  # b t: True where a token is real, False on padding
     reads: Tensor | None = None  # b k: positions whose per-token logits are the prediction
     kept: Tensor | None = None  # b t': tokens of the stream that stay when others are dropped
+    start: Tensor | None = None  # b t d: what enters the first block, where it is known already
 
     def __len__(self) -> int:
         return len(self.items)
@@ -91,6 +93,7 @@ class Batch:
             mask=self.mask[index],
             reads=pick(self.reads),
             kept=pick(self.kept),
+            start=pick(self.start),
         )
 
 
@@ -99,12 +102,14 @@ class Attribution:
     """What a method returns when it has more to say than its scores.
 
     `extras` are tensors with one row an input, kept in the explanation under their names and
-    never read by a metric; `notes` are sentences for the reader, one tuple an input.
+    never read by a metric; `notes` are sentences for the reader, one tuple an input. `signed` is
+    given where the parameters of the method decide it.
     """
 
     scores: Tensor  # b t for tokens and patches, b h w for pixels
     extras: Mapping[str, Tensor] = field(default_factory=dict)
     notes: Sequence[Sequence[str]] = ()
+    signed: bool | None = None
 
 
 @dataclass(frozen=True, eq=False)

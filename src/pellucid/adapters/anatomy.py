@@ -77,6 +77,7 @@ class Anatomy:
     behind: tuple[nn.Linear, ...] = ()  # maps after the last attention: a token at a time
     written_out: bool = True  # attention is done in plain steps, not by a fused operation
     activations: tuple[nn.Module, ...] = ()  # modules that are an element-wise function
+    starts_alone: bool = False  # one image's pixels will do in front of a stream that is known
     offers: Needs = Needs.NOTHING
     missing: dict[Needs, str] = field(default_factory=dict)
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from pellucid._errors import ArgumentError, ModelError, explain_error, unknown_name
 from pellucid._needs import Needs
 from pellucid._target import Objective, Target
-from pellucid._types import Batch, Picture, Text
+from pellucid._types import Batch, Picture, Removal, Text
 from pellucid.adapters.image import ImageReader
 
 Kind = Literal["text", "image"]
@@ -81,6 +81,19 @@ class Adapter(ABC):
     @abstractmethod
     def keep(self, batch: Batch, keep: Tensor) -> Batch:
         """The batch with only the tokens where `keep` (b t) is true, really shortened."""
+
+    def without(self, batch: Batch, keep: Tensor, by: Removal) -> Batch:
+        """The batch without the tokens where `keep` (b t) is false, left out or replaced."""
+        if by == "delete":
+            return self.keep(batch, keep)
+        raise ArgumentError(
+            explain_error(
+                f"{self.name} has no token to put in the place of another",
+                got=f"by={by!r}",
+                expected="'delete', or a text model with a tokenizer",
+                instead="by='delete'",
+            )
+        )
 
     @abstractmethod
     def weights_hash(self) -> str:

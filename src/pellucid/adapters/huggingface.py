@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from pellucid._errors import ModelError, explain_error, unknown_name
 from pellucid.adapters.base import Task
-from pellucid.adapters.image import ImageReader, ProcessorView
+from pellucid.adapters.image import ImageReader, ProcessorView, Resize
 from pellucid.adapters.image_model import ImageModel
 from pellucid.adapters.text import Reads, TextReader
 from pellucid.adapters.text_model import TextModel
@@ -102,8 +102,10 @@ def from_huggingface(
     labels = () if task in ("masked", "causal") else labels or _labels(config)
     known = {"name": name, "task": task, "labels": labels, "hints": hints}
     if _reads_images(processor):
-        channels = _config_value(config, "num_channels", 3)
-        view = ProcessorView(getattr(processor, "image_processor", processor), channels)
+        view = processor
+        if not isinstance(processor, Resize):
+            channels = _config_value(config, "num_channels", 3)
+            view = ProcessorView(getattr(processor, "image_processor", processor), channels)
         return ImageModel(module, ImageReader(view), call=call or call_by_name, **known)
     reader = _text_reader(module, config, getattr(processor, "tokenizer", processor), task)
     if call is None:
@@ -340,7 +342,19 @@ def _reads_images(processor: Any) -> bool:
                 instead="pellucid.adapt(model, AutoTokenizer.from_pretrained(...))",
             )
         )
-    return hasattr(processor, "image_processor") or hasattr(processor, "image_mean")
+    tokenizer = getattr(processor, "tokenizer", processor)
+    if hasattr(processor, "image_processor") or hasattr(processor, "image_mean"):
+        return True
+    if isinstance(processor, Resize) or hasattr(tokenizer, "convert_ids_to_tokens"):
+        return isinstance(processor, Resize)
+    raise ModelError(
+        explain_error(
+            "this does not prepare inputs for a Hugging Face model",
+            got=f"processor={type(processor).__name__}",
+            expected="its tokenizer or image processor, or a pellucid.Resize for images",
+            instead="pellucid.adapt(model, AutoTokenizer.from_pretrained(...))",
+        )
+    )
 
 
 def _text_reader(module: nn.Module, config: Any, tokenizer: Any, task: Task) -> TextReader:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,9 @@ _PREFIX_NAMES = {  # of parameters that stand before the patches
 }
 
 
+_REFUSALS = (RuntimeError, ValueError, IndexError)  # of a model that meets other shapes
+
+
 class ImageModel(TorchAdapter):
     """Its input is a tensor of pixels, which is also the state that can be varied."""
 
@@ -56,7 +60,7 @@ class ImageModel(TorchAdapter):
 
     def with_pixels(self, batch: Batch, pixels: Tensor) -> Batch:
         """The batch with other normalised pixels in the place of its own."""
-        return replace(batch, inputs={**batch.inputs, self.reader.argument: pixels})
+        return replace(batch, inputs={**batch.inputs, self.reader.argument: pixels}, start=None)
 
     def output_from(self, batch: Batch, at: str, x: Tensor) -> Any:
         if at == "input":
@@ -81,8 +85,8 @@ class ImageModel(TorchAdapter):
             )
         index = keep.nonzero()[:, 1].view(len(batch), -1)
         items = tuple(
-            replace(item, segments=tuple(item.segments[i] for i in row))
-            for item, row in zip(batch.items, index.tolist(), strict=True)
+            replace(item, segments=tuple(compress(item.segments, flags)))
+            for item, flags in zip(batch.items, keep.tolist(), strict=True)
         )
         kept = index if batch.kept is None else batch.kept.gather(1, index)
         return replace(batch, items=items, mask=batch.mask.new_ones(index.shape), kept=kept)
@@ -143,13 +147,23 @@ class ImageModel(TorchAdapter):
                 self._call(self.module, probe.inputs)
             hidden = seen["last"][stays]
             shorter = stream[stays].view(len(stream), -1, stream.shape[-1])
-            try:
-                with replaced(anatomy.embedding, shorter):
+            with replaced(anatomy.embedding, shorter):
+                try:
                     self._call(self.module, probe.inputs)
-            except (RuntimeError, ValueError, IndexError) as error:
-                return f"its blocks need every patch in its place ({str(error).splitlines()[0]})"
-        dropped = seen["last"].flatten(0, 1)
+                except _REFUSALS as error:
+                    first = str(error).splitlines()[0]
+                    return f"its blocks need every patch in its place ({first})"
+                dropped = seen["last"]
+                anatomy.starts_alone = self._starts_alone(probe, seen, dropped)
         tolerance = 1e-3 if self.dtype in (torch.float32, torch.float64) else 5e-2
-        if (dropped - hidden).abs().max() > tolerance * hidden.abs().max():
+        if (dropped.flatten(0, 1) - hidden).abs().max() > tolerance * hidden.abs().max():
             return "leaving a patch out is not the same as not attending to it"
         return None
+
+    def _starts_alone(self, probe: Batch, seen: Mapping[str, Tensor], expected: Tensor) -> bool:
+        """Whether the blocks take a stream of several images behind the pixels of only one."""
+        try:
+            self._call(self.module, {name: x[:1] for name, x in probe.inputs.items()})
+        except _REFUSALS:
+            return False
+        return torch.equal(seen["last"], expected)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pellucid._errors import ArgumentError, InputError, explain_error
-from pellucid._types import Batch, Segment, Text
+from pellucid._types import Batch, Removal, Segment, Text
 from pellucid._words import align, word_spans
 
 LongText = Literal["refuse", "truncate", "windows"]
@@ -57,6 +57,25 @@ class TextReader:
                 reads.append(_moved((batch.reads[row].cpu() - start).tolist(), flags))
         real = self._real([len(line["input_ids"]) for line in lines])
         return self._batch(texts, lines, real, reads, batch.mask.device)
+
+    def replaced(self, batch: Batch, keep: Tensor, by: Removal) -> Batch:
+        """The batch with this token of the tokenizer wherever `keep` is false."""
+        token = getattr(self.tokenizer, f"{by}_token_id", None)
+        if token is None:
+            raise ArgumentError(
+                explain_error(
+                    f"this tokenizer has no {by} token to put in the place of another",
+                    got=f"by={by!r}",
+                    expected="a token that the tokenizer has, or 'delete'",
+                    instead="by='delete'",
+                )
+            )
+        ids = batch.inputs["input_ids"]
+        blank = batch.mask & ~keep.to(batch.mask.device)
+        return replace(
+            batch,
+            inputs={**batch.inputs, "input_ids": ids.masked_fill(blank.to(ids.device), token)},
+        )
 
     def _batch(
         self,

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from pellucid._errors import ModelError, explain_error
 from pellucid._target import Target
-from pellucid._types import Batch, Picture, Text
+from pellucid._types import Batch, Picture, Removal, Text
 from pellucid.adapters.anatomy import Anatomy
 from pellucid.adapters.text import TextReader
 from pellucid.adapters.torch_model import TorchAdapter
@@ -57,6 +57,9 @@ class TextModel(TorchAdapter):
 
     def keep(self, batch: Batch, keep: Tensor) -> Batch:
         return self.reader.keep(batch, keep)
+
+    def without(self, batch: Batch, keep: Tensor, by: Removal) -> Batch:
+        return self.keep(batch, keep) if by == "delete" else self.reader.replaced(batch, keep, by)
 
     def class_index(self, name: int | str, argument: str = "target") -> int:
         if self.task not in ("masked", "causal"):

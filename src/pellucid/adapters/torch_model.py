@@ -6,7 +6,7 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import RLock
 from typing import Any
@@ -30,7 +30,7 @@ from pellucid.adapters.branches import branches_of, places_of_branches
 from pellucid.record import precision
 from pellucid.record.attention import Attention, AttentionWatch
 from pellucid.record.places import Place, edited, reached, recorded, replaced
-from pellucid.record.reading import maps_behind, only_read
+from pellucid.record.reading import look_behind, only_read
 from pellucid.record.trace import Recorded, Recording
 from pellucid.relevance.activations import find_activations
 from pellucid.relevance.gradient import GradientRules
@@ -211,14 +211,14 @@ class TorchAdapter(Adapter):
 
     def output(self, batch: Batch) -> Any:
         with self._alone(), ExitStack() as stack:
-            self._drop(batch, stack)
+            inputs = self._started(batch, stack)
             stack.enter_context(precision.model(self.device))
-            return self._call(self.module, batch.inputs)
+            return self._call(self.module, inputs)
 
     def output_from(self, batch: Batch, at: str, x: Tensor) -> Any:
         """The output when the state at a place is `x`: "input", "embedding" or "hidden:l"."""
         with self._alone(), replaced(self._place(at), x), self._unfused():
-            return self.output(batch)
+            return self.output(replace(batch, start=None))
 
     def value_at(self, batch: Batch, at: str) -> Tensor:
         """The state of the model at a place (b t d, or b c h w for the pixels of an image).
@@ -345,28 +345,29 @@ class TorchAdapter(Adapter):
         """How attention is done, and which maps follow it that tokens pass through one by one."""
         if Needs.ATTENTION not in anatomy.offers:
             return
-        probe, layers = self._probe(), len(anatomy.blocks)
-        with torch.no_grad(), AttentionWatch() as watch:
-            self._call(self.module, probe.inputs)
-        anatomy.written_out = watch.written_out
-        if anatomy.readout is None:
-            return
+        probe, outputs = self._probe(), []
+
+        def forward() -> None:
+            outputs.append(logits_of(self._call(self.module, probe.inputs)))
+
         with torch.no_grad(), recorded({"first": anatomy.embedding}) as stream:
-            whole = logits_of(self._call(self.module, probe.inputs))
-            mask = torch.ones(stream["first"].shape[:2], dtype=torch.bool, device=whole.device)
+            found = look_behind(self.module, forward, len(anatomy.blocks))
+            anatomy.written_out = found.written_out
+            mask = torch.ones(stream["first"].shape[:2], dtype=torch.bool, device=self.device)
             mask = probe.mask if probe.mask.shape == mask.shape else mask
-            positions = anatomy.readout.positions(probe, mask)
+            readout = anatomy.readout
+            positions = None if readout is None else readout.positions(probe, mask)
             if positions is None:
                 return
-            behind = maps_behind(self.module, lambda: self._call(self.module, probe.inputs), layers)
-            with only_read(behind, positions, mask.shape[1]):
-                alone = logits_of(self._call(self.module, probe.inputs))
+            with only_read(found.maps, positions, mask.shape[1]):
+                forward()
+        whole, alone = outputs
         if probe.reads is not None:
             index = probe.reads.to(whole.device)[..., None].expand(-1, -1, whole.shape[-1])
             whole, alone = whole.gather(1, index), alone.gather(1, index)
         tolerance = 1e-3 if self.dtype in (torch.float32, torch.float64) else 5e-2
         if (whole - alone).abs().max() <= tolerance * whole.abs().max():
-            anatomy.behind = behind
+            anatomy.behind = found.maps
 
     def _unfused(self) -> AbstractContextManager[Any]:
         """torch's own encoder leaves its layers aside in a fused path, unless a mode is active."""
@@ -410,12 +411,18 @@ class TorchAdapter(Adapter):
             return anatomy.embedding
         kind, _, number = at.partition(":")
         layers = len(anatomy.blocks)
+        if kind == "normed" and number.isdigit() and int(number) < layers:
+            norm, _ = anatomy.middles[int(number)]
+            if norm is not None and anatomy.pre_norm:
+                return replace(norm, side="output")
+            kind = "hidden"  # the attention reads the stream itself
         if kind != "hidden" or not number.isdigit() or int(number) > layers:
             raise ArgumentError(
                 explain_error(
                     "there is no such place in this model",
                     got=f"at={at!r}",
-                    expected=f"'input', 'embedding', or 'hidden:0' to 'hidden:{layers}'",
+                    expected=f"'input', 'embedding', 'hidden:0' to 'hidden:{layers}', or "
+                    f"'normed:0' to 'normed:{layers - 1}', which is what an attention reads",
                     instead="at='embedding'",
                 )
             )
@@ -423,16 +430,26 @@ class TorchAdapter(Adapter):
             anatomy.last if int(number) == layers else Place(anatomy.blocks[int(number)], "input")
         )
 
-    def _drop(self, batch: Batch, stack: ExitStack) -> None:
-        """Let only the kept tokens of an image into the first block."""
-        if batch.kept is None:
-            return
-        index = batch.kept[..., None]
+    def _started(self, batch: Batch, stack: ExitStack) -> Mapping[str, Tensor]:
+        """Let only the kept tokens of an image into the first block; what the model is given.
 
-        def gather(stream: Tensor) -> Tensor:
-            return stream.gather(1, index.to(stream.device).expand(-1, -1, stream.shape[-1]))
+        Where the stream before the first block is known, what computes it is spared.
+        """
 
-        stack.enter_context(edited(self.anatomy.embedding, gather))
+        def kept(stream: Tensor) -> Tensor:
+            if batch.kept is None:
+                return stream
+            index = batch.kept[..., None].to(stream.device)
+            return stream.gather(1, index.expand(-1, -1, stream.shape[-1]))
+
+        if batch.start is None:
+            if batch.kept is not None:
+                stack.enter_context(edited(self.anatomy.embedding, kept))
+            return batch.inputs
+        stack.enter_context(replaced(self.anatomy.embedding, kept(batch.start)))
+        if not self.anatomy.starts_alone:
+            return batch.inputs
+        return {name: tensor[:1] for name, tensor in batch.inputs.items()}
 
 
 def check_not_compiled(module: nn.Module) -> None:

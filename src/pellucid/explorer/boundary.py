@@ -9,12 +9,12 @@ which the linearised f is positive is -f g / |g|^2. Of several classes the one w
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from pellucid.explorer.level import Level
+from pellucid.explorer.regions import Everywhere, Region, clamped
 from pellucid.explorer.rows import pick, put, where
 from pellucid.explorer.state import Outcome, State, Step, scaled
 from pellucid.geometry.outputs import Coordinates
@@ -30,7 +30,12 @@ class ToBoundary:
     level: Level
     coordinates: Coordinates
     longest: Tensor  # b
-    also: ClassVar[tuple[str, ...]] = ()
+    region: Region  # that every step is projected on
+
+    @property
+    def also(self) -> tuple[str, ...]:
+        """What the projection did to the states, where there is one."""
+        return () if isinstance(self.region, Everywhere) else ("clamped",)
 
     def begin(self, state: State) -> None:
         """Where an input is of an asked class already there is nothing to walk."""
@@ -52,11 +57,15 @@ class ToBoundary:
         shortest = (_OVERSHOOT * distance[at, nearest]).minimum(pick(self.longest, rows))
         shortest = torch.where(lost, 0.0, shortest)
         heading = scaled(gradient[at, nearest], 1 / size[at, nearest].clamp(min=1e-300))
-        moved = w + scaled(heading, shortest)
+        moving = pick(self.level.selected, rows)
+        free = w + scaled(heading, shortest)
+        moved = torch.where(moving[..., None], self.region.project(free, rows), w)
         after = self.level.see(moved, rows)
-        y = self.coordinates.take(rows)(after.logits)
+        own = self.coordinates.take(rows)
+        y = own(after.logits)
+        change = (own.psi(y) - own.psi(pick(state.y, rows))).norm(dim=1)
         for name, value in (("w", moved), ("y", y), ("logits", after.logits), ("heading", heading)):
             put(getattr(state, name), rows, value)
         state.end(where(rows, after.y.amax(dim=1) > 0), Outcome.ARRIVED)
-        change = (after.y - seen.y)[at, nearest].abs()
-        return Step(rows, change)
+        share = {name: clamped(free, moved, moving) for name in self.also}
+        return Step(rows, change, share)

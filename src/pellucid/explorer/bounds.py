@@ -7,7 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from pellucid._arguments import real
+from pellucid._arguments import integer, real
 from pellucid._case import Case
 from pellucid._errors import ArgumentError, explain_error
 from pellucid._inputs import each, gathered
@@ -54,6 +54,16 @@ def feasible(
     target = Target.predicted()
     raw, _ = gathered(inputs)
     items = each(raw, lambda one: adapter.read(one, target))
+    batch_size = integer("batch_size", batch_size, 1, 32)
+    if not items:
+        raise ArgumentError(
+            explain_error(
+                "no inputs to make a box of",
+                got=f"inputs={inputs!r}",
+                expected="a list of inputs, the one that is walked from among them",
+                instead="pellucid.feasible(model, [first, second, third])",
+            )
+        )
     states: list[Tensor] = []
     for first in range(0, len(items), batch_size):
         batch = adapter.batch(items[first : first + batch_size], target)
@@ -71,11 +81,26 @@ def _ends(states: Tensor, rule: Rule, amount: float | None) -> tuple[Tensor, Ten
         return states.amin(dim=0), states.amax(dim=0)
     if rule == "quantile":
         left = real("amount", 0.01 if amount is None else amount, 0.01)
+        if not 0 <= left < 0.5:
+            raise _out_of_range("quantile", left, "what is left out at each end, from 0 to 0.5")
         ends = [torch.quantile(states, q, dim=0) for q in (left, 1 - left)]
         return ends[0], ends[1]
     width = real("amount", 3.0 if amount is None else amount, 3.0) * states.std(dim=0)
+    if amount is not None and amount <= 0:
+        raise _out_of_range("gauss", amount, "a number of standard deviations greater than 0")
     mean = states.mean(dim=0)
     return mean - width, mean + width
+
+
+def _out_of_range(rule: str, amount: float, expected: str) -> ArgumentError:
+    return ArgumentError(
+        explain_error(
+            "the amount does not make a box",
+            got=f"rule={rule!r}, amount={amount}",
+            expected=expected,
+            instead=f"rule={rule!r}, amount=None",
+        )
+    )
 
 
 def find_region(given: Any, case: Case, space: Space, origin: Tensor) -> Region:

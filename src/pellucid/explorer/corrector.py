@@ -31,13 +31,23 @@ class Frame:
 
     @classmethod
     def of(cls, jacobian: Tensor, zero: float) -> Frame:
-        """The frame of a Jacobian (b r n); directions that change nothing are left out."""
-        values, vectors = torch.linalg.eigh(jacobian @ jacobian.transpose(1, 2))
-        sizes = values.clamp(min=0).sqrt()  # b r, rising
-        kept = sizes > zero * sizes[:, -1:]
+        """The frame of a Jacobian (b r n); directions that change nothing are left out.
+
+        Their sizes are those of the turned rows themselves: the eigenvalues of J J' have only half
+        of the digits, so a root of them is never as small as nothing. What that costs the rows in
+        orthogonality is given back by two steps towards (Q Q')^(-1/2) Q, as Newton and Schulz have
+        it.
+        """
+        turned = torch.linalg.eigh(jacobian @ jacobian.transpose(1, 2))[1].transpose(1, 2)
+        along = turned @ jacobian  # b r n
+        sizes = along.norm(dim=2)
+        kept = sizes > zero * sizes.amax(dim=1, keepdim=True)
         inverse = torch.where(kept, 1 / sizes.clamp(min=_TINY), 0.0)[..., None]
-        turned = vectors.transpose(1, 2)
-        return cls(inverse * (turned @ jacobian), inverse * turned)
+        basis, inverse = inverse * along, inverse * turned
+        for _ in range(2):
+            gap = basis @ basis.transpose(1, 2)
+            basis, inverse = (1.5 * one - 0.5 * gap @ one for one in (basis, inverse))
+        return cls(basis, inverse)
 
 
 def without(basis: Tensor, v: Tensor) -> Tensor:

@@ -85,7 +85,9 @@ class Away:
 class Toward:
     """Towards another state, as near as the class comes to it."""
 
+    moving: Tensor
     point: Tensor  # b t p
 
     def __call__(self, state: State, rows: Tensor) -> Tensor:
-        return unit(pick(self.point, rows) - pick(state.w, rows))
+        gap = pick(self.point, rows) - pick(state.w, rows)
+        return unit(gap * pick(self.moving, rows)[..., None])

@@ -1,7 +1,8 @@
 """The directions of Algorithms 1 and 2: from the kernel of the metric, or from its range.
 
 A rule gives a field: a function of the metric, so that a solver can follow the same choice at
-points nearby. The leading dimensions are the metric's: inputs, or inputs and tokens.
+points nearby, also for some of the inputs only, by their places among those that it was made for.
+The leading dimensions are the metric's: inputs, or inputs and tokens.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from pellucid.explorer.state import State, draw
 from pellucid.geometry.outputs import Coordinates
 from pellucid.geometry.pullback import Pullback
 
-Field = Callable[[Pullback], Tensor]
+_ROUNDING = 1e-18  # of the largest eigenvalue: no more than rounding
+Field = Callable[[Pullback, Tensor], Tensor]
 Index = Literal["uniform", "max", "weighted"]
 Sign = Literal["persist", "random", "leave", "align"]
 
@@ -39,7 +41,7 @@ class Null:
     def field(self, metric: Pullback, state: State, rows: Tensor) -> Field:
         ambient = self.reference(state, rows)
         flat = ambient.view(*metric.rows.shape[:-2], metric.rows.shape[-1])
-        return lambda other: _unit(other.null_project(flat))
+        return lambda other, at: _unit(other.null_project(pick(flat, at)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,9 +72,11 @@ class NonDecreasing:
         if self.growth is not None:
             beta = torch.full_like(beta, self.growth)
 
-        def field(other: Pullback) -> Tensor:
-            growing = _unit(noise - other.null_project(noise))
-            return _unit(_unit(other.null_project(ambient)) + beta[..., None] * growing)
+        def field(other: Pullback, at: Tensor) -> Tensor:
+            drawn = pick(noise, at)
+            growing = _unit(drawn - other.null_project(drawn))
+            staying = _unit(other.null_project(pick(ambient, at)))
+            return _unit(staying + pick(beta, at)[..., None] * growing)
 
         return field
 
@@ -81,54 +85,54 @@ class NonDecreasing:
 class NullEigenvector:
     """The same with a solver's own basis of the kernel, by diagonalising all of g: small inputs.
 
-    `released` draws as the authors' code does: the rounded index gives the ends half the weight,
-    and one past the last null vector is the first that is not null. With `degrowth` it also does
-    what that code's option of this name does: see `_degrown`.
+    Inside the kernel that basis is decided by rounding, so an input of a batch may walk otherwise
+    than alone. `released` draws as the authors' code does: the rounded index gives the ends half
+    the weight, and one past the last null vector is the first that is not null. With `degrowth` it
+    also does what that code's option of this name does: see `_degrown`.
     """
 
     moving: Tensor
-    absolute: float
     released: bool = False
     degrowth: Coordinates | None = None
 
     def field(self, metric: Pullback, state: State, rows: Tensor) -> Field:
-        values, vectors = torch.linalg.eigh(metric.as_matrix())  # rising
-        bound = max(self.absolute, 1e-18 * float(values.abs().max()))
-        factor = torch.ones_like(values[..., 0])
+        free = _moving(self.moving, rows, metric)
+        walls = (1 - free) * (1 + 2 * metric.largest)[..., None]  # what is held stands last
+        _, vectors = torch.linalg.eigh(metric.as_matrix() + walls.diag_embed())  # rising
+        size = free.expand(vectors.shape[:-1]).sum(dim=-1)
+        null, factor = size - metric.rank, torch.ones_like(size)  # they stand first
         if self.degrowth is not None:
-            values, factor = self._degrown(values, vectors, state, rows)
-        null = (values.abs() <= bound).sum(dim=-1)  # they stand first
-        drawn = _uniform(state, rows, metric, self.moving)
-        last = values.shape[-1] - 1
-        index = (drawn * null).round() if self.released else (drawn * null).floor()
-        found = vectors.gather(
-            -1,
-            index.clamp(max=last).long()[..., None, None].expand(*vectors.shape[:-1], 1),
-        )[..., 0]
-        moved = found * _moving(self.moving, rows, metric) * factor[..., None]
-        return lambda other: moved
+            declared, factor = self._degrown(self.degrowth, metric, state, rows)
+            null = null + declared
+        drawn = _uniform(state, rows, metric, self.moving) * null
+        index = drawn.round() if self.released else drawn.floor()
+        index = index.minimum(size - 1).clamp(min=0).long()[..., None, None]
+        found = vectors.gather(-1, index.expand(*vectors.shape[:-1], 1))[..., 0]
+        some = ((null > 0) | self.released) * factor
+        moved = found * free * some[..., None]
+        return lambda other, at: pick(moved, at)
 
     def _degrown(
-        self, values: Tensor, vectors: Tensor, state: State, rows: Tensor
+        self, coordinates: Coordinates, metric: Pullback, state: State, rows: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The eigenvalues with zeros where the predicted class gains, and what that does to steps.
+        """How many eigenvectors are declared null because the class gains, and longer steps by.
 
         Meant to permit whatever does not make the class less predicted. But an eigenvector has no
         sign, so whether its class gains is a matter of chance; and the zeros stand where the
         eigenvalues stood, so the index, which counts from below, finds other vectors than those
         that were declared null. What remains is that there are more of them to draw from, and that
-        the step is divided by the root of the largest eigenvalue that is left: longer, and of no
-        length at all where none is.
+        the step is divided by the root of the largest eigenvalue that is left: longer, and without
+        end where none is, for which there is no step here.
         """
-        assert self.degrowth is not None
-        own, y = self.degrowth.take(rows), pick(state.y, rows)
+        own, y = coordinates.take(rows), pick(state.y, rows)
         gradient = own.class_gradient(y, pick(state.logits, rows).argmax(dim=-1))
         slope = torch.einsum("br,brtp->btp", gradient, pick(state.memory["jacobian"], rows))
-        gain = (slope.view(vectors.shape[:-1])[..., None, :] @ vectors)[..., 0, :]
-        left = torch.where(gain >= 0, 0.0, values)
-        before, after = values.abs().amax(dim=-1), left.abs().amax(dim=-1)
-        factor = torch.where(after > 0, (before / after.clamp(min=1e-300)).sqrt(), 0.0)
-        return left, factor
+        gain = (metric.vectors @ slope.view(*metric.rank.shape, -1)[..., None])[..., 0]
+        there = metric.values > _ROUNDING * metric.largest[..., None]
+        left = torch.where(there & (gain < 0), metric.values, 0.0).amax(dim=-1)
+        longer = (metric.largest / left.clamp(min=1e-300)).sqrt()
+        declared = (metric.nonzero & (gain >= 0)).sum(dim=-1)
+        return declared, torch.where(left > 0, longer, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +140,10 @@ class Range:
     """Line 6 of Algorithm 2: an eigenvector of a nonzero eigenvalue, with a rule for its sign.
 
     An eigenvector has no sign of its own. "persist" goes on as the last step did; "random" tosses a
-    coin; "leave" turns away from the predicted class; with `towards` it turns to that class.
-    Of blocks, "align" turns all so that the tokens' moves of the output add up, and none cancel.
+    coin; "leave" turns away from the predicted class; with `towards` it turns to that class. Of
+    blocks, "align" turns all so that the tokens' moves of the output add up, and none cancel. Where
+    no eigenvalue counts as nonzero nothing moves, but in the authors' code (`released`) the largest
+    is taken all the same.
     """
 
     moving: Tensor
@@ -145,6 +151,7 @@ class Range:
     index: Index = "uniform"
     sign: Sign = "persist"
     towards: Tensor | None = None  # b
+    released: bool = False
 
     def field(self, metric: Pullback, state: State, rows: Tensor) -> Field:
         drawn = _uniform(state, rows, metric, self.moving)
@@ -152,17 +159,17 @@ class Range:
         vector = metric.vectors.gather(
             -2, chosen[..., None, None].expand(*chosen.shape, 1, metric.vectors.shape[-1])
         )[..., 0, :]
-        there = metric.rank > 0
+        there = (metric.largest if self.released else metric.rank) > 0
         first = vector * (self._sign(metric, vector, state, rows) * there)[..., None]
 
-        def follow(other: Pullback) -> Tensor:
+        def follow(other: Pullback, at: Tensor) -> Tensor:
             """The eigenvector nearest to the one that was chosen, turned the same way."""
-            along = (other.vectors @ first[..., None])[..., 0]
+            along = (other.vectors @ pick(first, at)[..., None])[..., 0]
             nearest = along.abs().argmax(dim=-1, keepdim=True)
             found = other.vectors.gather(
                 -2, nearest[..., None].expand(*nearest.shape, other.vectors.shape[-1])
             )[..., 0, :]
-            turned: Tensor = found * (along.gather(-1, nearest).sign() * there[..., None])
+            turned: Tensor = found * (along.gather(-1, nearest).sign() * pick(there, at)[..., None])
             return turned
 
         return follow
@@ -231,7 +238,7 @@ class Lift:
         root = own.root(y)
         u = gradient if root is None else (root @ gradient[..., None])[..., 0]
         spread = u if metric.rows.dim() == 3 else u[:, None, :].expand(*metric.rows.shape[:-1])
-        return lambda other: _unit(other.lift(spread))
+        return lambda other, at: _unit(other.lift(pick(spread, at)))
 
 
 def _along(gradient: Tensor, state: State, rows: Tensor, v: Tensor) -> Tensor:

@@ -103,7 +103,7 @@ def explore(
     with reporting(progress, steps * len(walks), "walking", "step") as report:
         for part, file in zip(parts, files, strict=True):
             told = _Told(report, steps * len(found), len(part))
-            found += request.run(part, budget, file, told)
+            found += replace(request, first=len(found)).run(part, budget, file, told)
     for file in files:
         file.remove()
     single = not several and repeats == 1
@@ -125,6 +125,11 @@ class Request:
     repeats: int
     save_every: int
     seed: int
+    first: int = 0  # the walks of earlier batches
+
+    def repeat(self, row: int) -> int:
+        """Which of the walks from its input this one of the batch is."""
+        return (self.first + row) % self.repeats
 
     def run(
         self, items: Sequence[Text | Picture], budget: int | None, file: Checkpoint, report: _Told
@@ -181,7 +186,7 @@ class Request:
             space=self.space,
             settings=walk.settings.plain()
             | {"steps": self.steps, "save_every": self.save_every, "distance": self.distance}
-            | {"repeat": row % self.repeats, "mask": self.target.mask},
+            | {"repeat": self.repeat(row), "mask": self.target.mask},
             tokens=tuple(own) if len(case.batch.items[row].segments) else (0,),
             iterations=kept.iterations,
             points=kept.points,

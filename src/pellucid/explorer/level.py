@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from pellucid._case import Case
+from pellucid._errors import NumericalError, explain_error
 from pellucid._types import Batch
 from pellucid.adapters.torch_model import TorchAdapter
 from pellucid.explorer.regions import Everywhere, Region
@@ -82,6 +83,7 @@ class Level:
             "rows", lambda own, parts: self._rows(parts[0], own), (w,), rows
         )
         self.case.meter.backwards += y.shape[1]
+        _check_derivative(jacobian, self.case.adapter.name)
         return Seen(y, logits), jacobian
 
     def run(self, name: str, program: Program, parts: Parts, rows: Tensor) -> Parts:
@@ -153,6 +155,19 @@ class Level:
         full = part[:1].repeat(len(self.case.batch), *[1] * (part.dim() - 1))
         put(full, rows, part)
         return full
+
+
+def _check_derivative(jacobian: Tensor, name: str) -> None:
+    """No direction can be told from numbers that are not finite."""
+    if not torch.isfinite(jacobian).all():
+        raise NumericalError(
+            explain_error(
+                f"the derivative of the output of {name} is not finite",
+                got=f"{int((~torch.isfinite(jacobian)).sum())} of {jacobian.numel()} numbers",
+                expected="a walk through states at which the model has a derivative",
+                instead="longest=0.1, and an output= that is smooth",
+            )
+        )
 
 
 class Captured:

@@ -17,7 +17,7 @@ from pellucid._types import Picture, Text
 from pellucid.adapters import as_adapter
 from pellucid.adapters.torch_model import TorchAdapter
 from pellucid.explorer.level import Level
-from pellucid.explorer.selection import select
+from pellucid.explorer.selection import check_whole, select
 from pellucid.explorer.space import find_space
 from pellucid.geometry.importance import block_importance
 from pellucid.geometry.matrix_free import leading_rows
@@ -114,6 +114,7 @@ def metric_at(
     target = Target.predicted()
     items = each(raw, lambda one: adapter.read(one, target))
     found = []
+    top_k = None if top_k is None else integer("top_k", top_k, 1, 10)
     rank = None if rank is None else integer("rank", rank, 1, 10)
     request = _Request(place, output, top_k, tokens, zero, rank)
     for item in items:
@@ -137,11 +138,15 @@ class _Request:
         """The metric of the one input of a case."""
         logits = case.rows[:, 0]
         softmax = case.adapter.task in ("classification", "masked", "causal")
-        output = Output.parse(self.output, self.top_k) or Output.default(logits.shape[-1], softmax)
+        output = Output.parse(self.output, self.top_k) or Output.default(
+            logits.shape[-1], softmax, self.top_k
+        )
         rows = self._rows(case, output)  # 1 q t d
         chosen = torch.ones(rows.shape[:1] + rows.shape[2:3], dtype=torch.bool, device=rows.device)
         if case.mask.shape[1]:
             chosen = select(self.tokens, case.batch, lambda: block_importance(rows))
+        else:
+            check_whole(self.tokens)
         own = rows[:, :, chosen[0]]
         relative = RELATIVE.get(case.adapter.dtype, 1e-2) if self.zero is None else self.zero
         most = own.shape[1]

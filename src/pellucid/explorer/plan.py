@@ -20,7 +20,7 @@ from pellucid.explorer.level import Level
 from pellucid.explorer.perturbation import AlongGradient, Isotropic, Perturbed, Trial
 from pellucid.explorer.predictions import probabilities
 from pellucid.explorer.regions import Everywhere, Region
-from pellucid.explorer.selection import select
+from pellucid.explorer.selection import check_whole, select
 from pellucid.explorer.settings import OTHERS, Settings
 from pellucid.explorer.solvers import SOLVERS
 from pellucid.explorer.space import Space, find_space
@@ -67,26 +67,34 @@ def plan(case: Case, request: Request) -> Plan:
     settings = _with_defaults(request.settings, origin.dtype)
     logits = _single_row(case)
     output = Output.parse(settings.output, settings.top_k) or Output.default(
-        logits.shape[-1], case.adapter.task in ("classification", "masked", "causal")
+        logits.shape[-1],
+        case.adapter.task in ("classification", "masked", "causal"),
+        settings.top_k,
     )
     if output.quantity == "hidden" and settings.direction in ("boundary", *OTHERS):
         output = Output()  # these look at classes, whatever is measured
     settings = replace(settings, output=output)
-    coordinates = output.bind(logits)
+    if request.kind == "class" or settings.direction in ("boundary", "gradient"):
+        _check_classes(logits)
+    goals = case.objective.classes if request.kind == "class" else None
+    coordinates = output.bind(logits, None if goals is None else goals[:, 0])
     everyone = torch.arange(len(case.batch))
     content = _existing(case, origin)
     scout = Level(case, space, origin, content, coordinates)
     selected = content
     if case.mask.shape[1]:
         selected = select(request.tokens, case.batch, lambda: _importance(scout, everyone))
+    else:
+        check_whole(request.tokens)
     corrected = bool(settings.correct)
     region = find_region(settings.within, case, space, origin)
     level = Level(case, space, origin, selected, coordinates, region if corrected else None)
     region.start(origin.double(), selected)  # an error where the start lies outside
     w = level.region.start(origin.double(), selected)
     seen = level.see(w, everyone)
-    if request.kind == "stay":
-        _check_room(selected, min(origin.shape[2], w.shape[2]), seen.y.shape[1])
+    if request.kind == "stay" and settings.direction not in OTHERS:
+        fewest = 1 if settings.metric == "blocks" else int(selected.sum(dim=1).min())
+        _check_room(fewest * min(origin.shape[2], w.shape[2]), seen.y.shape[1])
     state = State(
         w=w.clone(),
         y=seen.y.clone(),
@@ -94,7 +102,7 @@ def plan(case: Case, request: Request) -> Plan:
         heading=torch.zeros_like(w),
         stride=torch.zeros(len(w), dtype=torch.float64, device=w.device),
         outcome=torch.zeros(len(w), dtype=torch.long),
-        generators=_generators(case, request.repeats),
+        generators=_generators(case, request),
     )
     shown = min(_SHOWN if logits.shape[-1] > _MANY else _MANY, logits.shape[-1])
     classes = logits.topk(shown, dim=-1).indices
@@ -123,7 +131,8 @@ class _Steppers:
         if settings.longest is not None:
             longest = torch.full_like(typical, settings.longest)
         if settings.direction == "boundary":
-            return ToBoundary(self._leads(kind), self.plan.coordinates, longest)
+            leads = self._leads(kind)
+            return ToBoundary(leads, self.plan.coordinates, longest, self.region)
         if settings.direction in OTHERS:
             return self._perturbed(kind, typical)
         if settings.correct:
@@ -174,7 +183,7 @@ class _Steppers:
         direction = settings.direction
         if kind == "stay" and direction in ("eigenvector", "released"):
             degrowth = self.plan.coordinates if settings.allow == "degrowth" else None
-            return NullEigenvector(moving, settings.absolute, direction == "released", degrowth)
+            return NullEigenvector(moving, direction == "released", degrowth)
         if settings.allow == "nondecreasing":
             coordinates, growth = self.plan.coordinates, settings.growth
             return NonDecreasing(self._reference(), moving, coordinates, self._predicted(), growth)
@@ -185,7 +194,8 @@ class _Steppers:
             return Lift(self.plan.coordinates, towards)
         index: Any = "uniform" if direction == "released" else direction
         sign: Any = "leave" if kind == "class" else settings.sign
-        return Range(moving, self.plan.coordinates, index, sign, towards)
+        released = direction == "released"
+        return Range(moving, self.plan.coordinates, index, sign, towards, released)
 
     def _reference(self) -> Reference:
         settings, state = self.plan.settings, self.plan.state
@@ -194,7 +204,7 @@ class _Steppers:
             state.heading = draw(state, state.walking, moving)
             return Persistent(moving, settings.persistence)
         if settings.direction == "toward":
-            return Toward(self._other_input())
+            return Toward(moving, self._other_input())
         if settings.direction == "away":
             return Away(moving, state.w.clone())
         return Fixed(moving) if settings.direction == "fixed" else Haar(moving)
@@ -205,16 +215,19 @@ class _Steppers:
         item = case.adapter.read(self.plan.settings.toward, case.target)
         batch = case.adapter.batch([item], case.target)
         point = self.space.start(batch)
-        if point.shape[1:] != level.origin.shape[1:]:
+        lengths = _existing(case, level.origin).sum(dim=1)
+        if (lengths != point.shape[1]).any():
             raise ArgumentError(
                 explain_error(
                     "the input to walk towards has another number of tokens",
-                    got=f"{point.shape[1]} tokens, where the start has {level.origin.shape[1]}",
+                    got=f"{point.shape[1]} tokens, where the starts have {lengths.tolist()}",
                     expected="inputs of one length",
                     instead="direction='away'",
                 )
             )
-        return level.region.start(point.double().expand_as(level.origin), level.selected)
+        whole = point.double().expand_as(level.origin)
+        nearest = level.region.project(whole, torch.arange(len(whole)))
+        return level.region.start(nearest, level.selected)
 
     def _perturbed(self, kind: str, typical: Tensor) -> Perturbed:
         settings, level = self.plan.settings, self.plan.level
@@ -312,8 +325,19 @@ def _existing(case: Case, origin: Tensor) -> Tensor:
     return torch.ones(origin.shape[:2], dtype=torch.bool, device=origin.device)
 
 
-def _check_room(selected: Tensor, width: int, held: int) -> None:
-    fewest = int(selected.sum(dim=1).min()) * width
+def _check_classes(logits: Tensor) -> None:
+    if logits.shape[-1] < 2:
+        raise ArgumentError(
+            explain_error(
+                "a walk to or from a class needs a model that has several",
+                got="a model with one output",
+                expected="goal='stay' or goal='leave', along the metric of that output",
+                instead="goal='leave', direction='max'",
+            )
+        )
+
+
+def _check_room(fewest: int, held: int) -> None:
     if fewest <= held:
         raise ArgumentError(
             explain_error(
@@ -332,9 +356,9 @@ def _typical(level: Level) -> Tensor:
     return torch.stack(found).clamp(min=1e-6)
 
 
-def _generators(case: Case, repeats: int) -> list[torch.Generator]:
+def _generators(case: Case, request: Request) -> list[torch.Generator]:
     """One source of randomness a walk; repeats of an input have their own."""
     return [
-        torch.Generator().manual_seed(generator.initial_seed() + i % repeats)
+        torch.Generator().manual_seed(generator.initial_seed() + request.repeat(i))
         for i, generator in enumerate(case.generators)
     ]

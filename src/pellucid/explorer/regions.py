@@ -80,6 +80,8 @@ class Box:
                 )
             )
         middle, radius = (low + high) / 2, (high - low) / 2
+        if not ((radius > 0) & moving[..., None]).flatten(1).any(dim=1).all():
+            raise _single_point(self.name)
         inner = ((x - middle) / radius.clamp(min=1e-300)).clamp(-1, 1)
         return torch.where(radius > 0, radius * inner.asin(), 0.0)
 
@@ -110,7 +112,7 @@ class NormRange:
                     "these states do not come out of a layer normalisation",
                     got=f"mean and variance off by {gap:.3g}",
                     expected="a space that begins right behind one, as BERT's embedding",
-                    instead="within='vocabulary'",
+                    instead="within='bounds'",
                 )
             )
         return inner
@@ -129,6 +131,17 @@ def clamped(free: Tensor, projected: Tensor, moving: Tensor) -> Tensor:
     changed = (free != projected) & moving[..., None]
     count = moving.sum(dim=1) * free.shape[2]
     return changed.flatten(1).sum(dim=1).to(free) / count.clamp(min=1)
+
+
+def _single_point(name: str) -> ArgumentError:
+    return ArgumentError(
+        explain_error(
+            "the feasible region holds a single state, in which nothing can move",
+            got=f"lower bounds equal to upper ones, within={name!r}",
+            expected="a region with room around the start",
+            instead="within=pellucid.feasible(model, [first, second, third])",
+        )
+    )
 
 
 def _of(bound: Tensor, rows: Tensor) -> Tensor:

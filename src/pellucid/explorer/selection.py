@@ -15,7 +15,7 @@ from pellucid._arguments import integer
 from pellucid._arguments import real as real_number
 from pellucid._errors import ArgumentError, explain_error
 from pellucid._types import Batch, Picture, Segment, Text
-from pellucid._words import group_by_word
+from pellucid._words import group_by_word, word_spans
 
 Importance = Callable[[], Tensor]  # of every token (b t), worked out only when it is asked for
 
@@ -58,6 +58,19 @@ def select(given: Any, batch: Batch, importance: Importance) -> Tensor:
         chosen = _positions(given, item)
         row[places[torch.tensor(chosen, dtype=torch.long, device=places.device)]] = True
     return out
+
+
+def check_whole(given: Any) -> None:
+    """An error where parts are asked for of an input that is moved as one."""
+    if given is not None and not (isinstance(given, str) and given == "all"):
+        raise ArgumentError(
+            explain_error(
+                "this model's inputs have no tokens to choose from",
+                got=f"tokens={given!r}",
+                expected="None: the whole image moves",
+                instead="tokens=None",
+            )
+        )
 
 
 def _positions(given: Any, item: Text | Picture) -> list[int]:
@@ -200,8 +213,15 @@ def _checked(given: Top | Above) -> tuple[int, float | None]:
     return 0, level
 
 
+def _words(item: Text | Picture) -> list[str]:
+    """The words of a text as a person writes them, whatever its tokens are."""
+    if not isinstance(item, Text):
+        return []
+    return [text[start:end] for text in item.parts for start, end in word_spans(text)]
+
+
 def _nothing(given: Any, item: Text | Picture) -> ArgumentError:
-    words = [s.text for s in item.segments if s.role == "content"]
+    words = _words(item)
     return ArgumentError(
         explain_error(
             "nothing of this input is chosen",

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from pellucid._arguments import integer
 from pellucid._errors import ArgumentError, explain_error, unknown_name
 from pellucid.explorer.solvers import SOLVERS
 from pellucid.explorer.strides import NAMES as STRIDES
@@ -155,6 +156,19 @@ def _check(goal: str, found: Settings) -> None:
                     instead=f"{name}=None",
                 )
             )
+    if found.top_k is not None:
+        integer("top_k", found.top_k, 1, 10)
+    for name, most in (("persistence", 1.0), ("absolute", float("inf"))):
+        value = getattr(found, name)
+        if not (_is_number(value) and 0 <= value <= most):
+            raise ArgumentError(
+                explain_error(
+                    f"{name} is out of its range",
+                    got=f"{name}={value!r}",
+                    expected="a number from 0 to 1" if most == 1 else "a number of at least 0",
+                    instead=f"{name}={getattr(Settings(), name)}",
+                )
+            )
     if _is_number(found.step) and not float(found.step) > 0:  # type: ignore[arg-type]  # a number
         raise ArgumentError(
             explain_error(
@@ -171,6 +185,15 @@ def _check(goal: str, found: Settings) -> None:
                 got=f"correct=True with goal={goal!r}, metric={found.metric!r}, "
                 f"solver={found.solver!r}",
                 expected="goal='stay', metric='joint', solver='euler'",
+                instead="correct=None",
+            )
+        )
+    if found.correct and found.direction not in STAYING[:5]:
+        raise ArgumentError(
+            explain_error(
+                "a step in this direction cannot be corrected",
+                got=f"correct=True, direction={found.direction!r}",
+                expected="one of " + ", ".join(STAYING[:5]),
                 instead="correct=None",
             )
         )

@@ -62,10 +62,10 @@ class Stride:
         )
         return (change > self.tolerance).cpu()
 
-    def shrink(self, length: Tensor, failed: Tensor) -> Tensor:
-        """Half the length where a step was refused."""
-        refused = failed.to(length.device).view(-1, *[1] * (length.dim() - 1))
-        return torch.where(refused, length / 2, length)
+    def again(self, length: Tensor, state: State, rows: Tensor) -> Tensor:
+        """The length of the next try, for those that were just refused."""
+        stride = pick(state.stride, rows).view(-1, *[1] * (length.dim() - 1))
+        return torch.where(length > 0, stride, 0.0)
 
     def _by_rule(self, metric: Pullback, rows: Tensor) -> Tensor:
         largest = metric.largest

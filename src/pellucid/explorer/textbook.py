@@ -6,13 +6,12 @@ solver. With `blocks` every token walks by its own block of the metric and its o
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from pellucid.explorer.eigen import Rule
+from pellucid.explorer.eigen import Field, Rule
 from pellucid.explorer.level import Level
 from pellucid.explorer.predictions import probabilities
 from pellucid.explorer.regions import Region, clamped
@@ -62,18 +61,19 @@ class Textbook:
         jacobian = pick(state.memory["jacobian"], rows).clone()  # it is overwritten on arrival
         metric = self._metric(jacobian, pick(state.y, rows).clone(), rows)
         field = self.rule.field(metric, state, rows)
-        velocity = field(metric)
-        lost = where(rows, velocity.flatten(1).abs().amax(dim=1) == 0)
-        state.end(lost, Outcome.SATURATED)
+        velocity = field(metric, torch.arange(len(rows)))
         before = pick(state.w, rows).clone()
         length = self.stride(metric, state, rows)
+        moves = (velocity.norm(dim=-1) > 0) & (length > 0) & length.isfinite()
+        state.end(where(rows, ~moves.view(len(rows), -1).any(dim=1)), Outcome.SATURATED)
+        length = torch.where(moves, length, 0.0)  # no metric, no step
         pending = rows
         result = before.new_zeros(len(rows), len(PROJECTION))
         for _ in range(_TRIES):
             at = within(rows, pending).to(before.device)
-            w = self._moved(field, velocity[at], before[at], length[at], pending)
+            w = self._moved(field, velocity[at], before[at], length[at], pending, at)
             failed = self._arrive(state, pending, w, at, result)
-            length[at] = self.stride.shrink(length[at], failed)
+            length[at] = self.stride.again(length[at], state, pending)
             pending = where(pending, failed)
             if len(pending) == 0:
                 break
@@ -82,17 +82,18 @@ class Textbook:
 
     def _moved(
         self,
-        field: Callable[[Pullback], Tensor],
+        field: Field,
         velocity: Tensor,
         w: Tensor,
         length: Tensor,
         rows: Tensor,
+        places: Tensor,
     ) -> Tensor:
         """The solver's step from these states (b t p)."""
 
         def at(other: Tensor) -> Tensor:
             seen, jacobian = self.level.linearise(other, rows)
-            return field(self._metric(jacobian.double(), seen.y, rows)).view_as(w)
+            return field(self._metric(jacobian.double(), seen.y, rows), places).view_as(w)
 
         each = length[..., None] if self.blocks else length[:, None, None]
         return self.solver.step(at, w, velocity.view_as(w), each)

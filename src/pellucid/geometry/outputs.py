@@ -71,11 +71,11 @@ class Output:
         )
 
     @classmethod
-    def default(cls, classes: int, probabilities: bool) -> Output:
+    def default(cls, classes: int, probabilities: bool, top_k: int | None = None) -> Output:
         """Contrasts of all logits; of many, the Fisher metric of the likeliest and the rest."""
         if not probabilities:
-            return cls("logits")
-        return cls("centred_logits") if classes <= MANY else cls("fisher", TOP)
+            return cls("logits", top_k)
+        return cls("centred_logits", top_k) if classes <= MANY else cls("fisher", top_k or TOP)
 
     def is_wide(self, classes: int) -> bool:
         """Whether all of very many outputs are asked for, which takes the way through the head."""

@@ -16,6 +16,7 @@ from pellucid.methods._bidirectional import bidirectional, first_block
     cite="chen2022beyond",
     signed=False,
     presets={"tis": {"start": 0, "steps": 20}},
+    quick={"steps": 3},
 )
 def bt_h(case: Case, *, start: int | None = None, steps: int = 20) -> Tensor:
     """Attention of the heads that the target depends on, over blocks, times the last gradient.

@@ -18,6 +18,7 @@ _SEEN = Needs.ATTENTION | Needs.VALUES | Needs.STREAM | Needs.PROJECTION
     cite="chen2022beyond",
     signed=False,
     presets={"tis": {"start": 0, "steps": 20}},
+    quick={"steps": 3},
 )
 def bt_t(case: Case, *, start: int | None = None, steps: int = 20) -> Tensor:
     """Attention times the growth of its tokens, over blocks, times the gradient of the last map.

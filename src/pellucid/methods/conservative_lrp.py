@@ -28,5 +28,5 @@ def conservative_lrp(
     """
     x = case.input("embedding")  # b t d
     rules = GradientRules("constant", activations, gamma)
-    relevance = x * case.gradient(x, "embedding", rules)
+    relevance = x * case.gradient(x, "embedding", rules=rules)
     return case.with_absorbed(case.sum_features(relevance))

@@ -69,7 +69,7 @@ def _output(case: Case, name: str, top_k: int | None) -> Output:
         )
     if name == "default":
         softmax = case.adapter.task in ("classification", "masked", "causal")
-        return Output.default(case.rows.shape[-1], softmax)
+        return Output.default(case.rows.shape[-1], softmax, top_k)
     found = Output.parse(name, top_k)
     assert found is not None
     return found

@@ -21,6 +21,7 @@ from pellucid.methods._path import mean_gradient
     cite="yuan2021explaining",
     signed=False,
     presets={"tis": {"start": 0, "steps": 20}},
+    quick={"steps": 3},
 )
 def tam(
     case: Case, *, start: int = 4, steps: int = 20, integral: bool = True, first_state: bool = False

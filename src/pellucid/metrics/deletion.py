@@ -14,13 +14,13 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from pellucid._baselines import Baseline, Space, baseline_pixels
 from pellucid._case import Case
 from pellucid._errors import ArgumentError, explain_error
 from pellucid._perturb import evaluate_versions
 from pellucid._results import Explanation
 from pellucid._spec import metric
 from pellucid._types import Batch, Measured
-from pellucid.metrics._baselines import Baseline, Space, baseline_pixels
 from pellucid.metrics._ranking import Ties, ranks, tie_fraction
 
 Schedule = Literal["linspace", "ceil"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
@@ -17,10 +18,16 @@ from pellucid.record.attention import AttentionWatch
 from pellucid.record.places import Place, edited
 
 
-def maps_behind(
-    module: nn.Module, forward: Callable[[], Any], attentions: int
-) -> tuple[nn.Linear, ...]:
-    """The linear maps that a pass makes behind its last attention, and nowhere before it."""
+@dataclass(frozen=True)
+class Behind:
+    """What a pass showed of its attention and of what follows it."""
+
+    maps: tuple[nn.Linear, ...]  # linear maps behind the last attention, and nowhere before it
+    written_out: bool  # attention is done in plain steps, not by a fused operation
+
+
+def look_behind(module: nn.Module, forward: Callable[[], Any], attentions: int) -> Behind:
+    """Watch one pass, which has so many attentions."""
     seen = 0
     before: set[nn.Linear] = set()
     after: dict[nn.Linear, None] = {}  # an ordered set
@@ -36,13 +43,15 @@ def maps_behind(
         else:
             after[linear] = None
 
+    watch = AttentionWatch(attended)
     with ExitStack() as stack:
         for child in module.modules():
             if isinstance(child, nn.Linear):
                 stack.callback(child.register_forward_pre_hook(called).remove)
-        stack.enter_context(AttentionWatch(attended))
+        stack.enter_context(watch)
         forward()
-    return tuple(linear for linear in after if linear not in before)
+    maps = tuple(linear for linear in after if linear not in before)
+    return Behind(maps, watch.written_out)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ Build = Callable[[torch.dtype], TorchAdapter]
 def check_method(method: str | Method | Callable[..., Any], build: Build, **params: Any) -> None:
     """Hold a method to its promises on one model, or to the designed error where it cannot run."""
     spec, _ = as_method(method, METHODS)
+    params = {**spec.quick, **params}
     adapter = build(torch.float64)
     inputs = sample_inputs(adapter)
     if spec.kinds.count(adapter.kind) == 0 or spec.needs & ~adapter.offers:
@@ -66,6 +68,11 @@ def check_method(method: str | Method | Callable[..., Any], build: Build, **para
         assert_same(one, run(raw, single, target=one.index), 5e-3, "float32 and float64")
     check_declared(spec, adapter, inputs, params)
     check_no_trace(adapter, lambda: run(inputs))
+
+
+def quick(name: str) -> partial[Any]:
+    """A method of the table with the parameters that make it cheap."""
+    return partial(METHODS[name], **METHODS[name].quick)
 
 
 def check_explanation(explanation: Explanation, adapter: Adapter) -> None:

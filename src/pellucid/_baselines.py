@@ -12,6 +12,7 @@ from pellucid._case import Case
 
 Baseline = Literal["black", "mean", "random", "blur"]
 Space = Literal["pixel", "normalized"]
+Reference = Literal["zero", "black", "mean", "random", "blur"]
 
 
 def baseline_pixels(case: Case, pixels: Tensor, baseline: Baseline, space: Space) -> Tensor:
@@ -33,6 +34,16 @@ def baseline_pixels(case: Case, pixels: Tensor, baseline: Baseline, space: Space
         noise = torch.stack(drawn).to(pixels)
         return reader.normalise(noise) if literal else noise
     return blurred(pixels)
+
+
+def reference_pixels(case: Case, name: Reference) -> Tensor:
+    """The image that a method compares with or hides by (b c h w), as the model reads it.
+
+    "zero" is zero after normalisation, the data set's mean colour; the others are as one sees them.
+    """
+    if name == "zero":
+        return torch.zeros_like(case.pixels)
+    return baseline_pixels(case, case.pixels, name, "pixel")
 
 
 def blurred(pixels: Tensor, size: int = 11, sigma: float = 5.0) -> Tensor:
