@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pellucid._json import finite, integer, one_of, plain, several, string, typed
 from pellucid._schema_item import item_document, item_tensors, read_item, read_provenance, stored
-from pellucid._trajectory import SERIES, Trajectory
+from pellucid._trajectory import SERIES, SOMETIMES, Trajectory
 from pellucid._types import Picture, Text
 
 _SERIES = "series."  # before the names of series among the tensors
@@ -124,7 +124,8 @@ def _classes(found: Any, count: int) -> tuple[int, ...]:
 def _series(found: Any, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """All series, each with one number for every step and the start."""
     names = several(string, found)
-    if sorted(names) != sorted(SERIES):
+    always = set(SERIES) - set(SOMETIMES)
+    if len(set(names)) != len(names) or not always <= set(names) <= set(SERIES):
         raise ValueError(f"series {str(names)[:80]}")
     series = {name: _float64(finite(tensors[_SERIES + name], 1)) for name in names}
     if len({len(tensor) for tensor in series.values()}) != 1 or not len(series["drift"]):

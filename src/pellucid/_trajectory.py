@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import torch
 from torch import Tensor
 
 from pellucid._errors import ArgumentError, explain_error
@@ -30,7 +29,25 @@ SERIES = {
     "sweeps": "corrections that the step took",
     "projected": "change of any probability by the projection on the feasible region",
     "divergence": "Kullback-Leibler divergence of the prediction from the first one",
+    "output_drift": "distance of the measured prediction from the first one",
+    "variation": "total variation between the prediction and the first one",
+    "arc": "length of the path of predictions in the Fisher metric",
+    "turn": "angle between the step and the one before it, in radians",
+    "largest": "largest eigenvalue of the metric that the step was taken by",
+    "smallest": "smallest eigenvalue that counted as nonzero",
+    "rank": "how many eigenvalues counted as nonzero",
+    "clamped": "share of the moving numbers that the projection changed",
+    "unprojected": "drift before the projection on the feasible region",
+    "growth": "growth of the predicted class's output since the start",
 }
+SOMETIMES = (
+    "largest",
+    "smallest",
+    "rank",
+    "clamped",
+    "unprojected",
+    "growth",
+)  # where a walk knows them
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -110,6 +127,70 @@ class Trajectory:
     def kept_class(self) -> bool:
         """Whether every saved point has the class of the start."""
         return len(set(self.predicted)) == 1
+
+    # ---- numbers that follow from the points -------------------------------------------------
+
+    @property
+    def token_displacement(self) -> Tensor:
+        """How far every moved token is from its start, at the saved points (s m)."""
+        from pellucid.explorer.monitors import token_displacement
+
+        return token_displacement(self.points)
+
+    @property
+    def prediction_changes(self) -> Tensor:
+        """Whether the likeliest class is another than at the saved point before (s-1, bool)."""
+        from pellucid.explorer.monitors import prediction_changes
+
+        return prediction_changes(self.predicted)
+
+    @property
+    def ranking_changes(self) -> Tensor:
+        """How many pairs of classes changed their order since the saved point before (s-1).
+
+        The Kendall distance of the two rankings; ties do not count. Of very many classes only
+        those whose probabilities are kept are ranked.
+        """
+        from pellucid.explorer.monitors import ranking_changes
+
+        return ranking_changes(self.probabilities)
+
+    @property
+    def condition(self) -> Tensor:
+        """The metric's largest eigenvalue over its smallest nonzero one (k+1); NaN if unknown.
+
+        A corrected walk knows its metric where it renewed its Jacobian, and keeps that until the
+        next time.
+        """
+        from pellucid.explorer.monitors import condition
+
+        return condition(self.series, self.steps)
+
+    @property
+    def effective_rank(self) -> float:
+        """How many directions the walk took: 1 along a straight line, 0 where it did not move."""
+        from pellucid.explorer.monitors import effective_rank
+
+        return effective_rank(self.points)
+
+    def log_volume(self, *, share: float = 0.9) -> Tensor:
+        """The logarithm of the volume that each token explored (m).
+
+        Of the box around its saved points along their principal axes, as many as it takes for this
+        share of the variance. NaN for a token that did not move.
+        """
+        from pellucid.explorer.monitors import log_volume
+
+        return log_volume(self.points, share)
+
+    def log_volume_ratio(self, other: Trajectory, *, share: float = 0.9) -> Tensor:
+        """The logarithm of this walk's explored volume over another's, token by token (m).
+
+        Both are measured along the principal axes of the points of both.
+        """
+        from pellucid.explorer.monitors import log_volume_ratio
+
+        return log_volume_ratio(self.points, other.points, share)
 
     # ---- reading it for people ---------------------------------------------------------------
 
@@ -214,14 +295,3 @@ class Trajectory:
         """The place of a step among the saved points: the last one that is not later."""
         saved = self.iterations.tolist()
         return max(i for i, k in enumerate(saved) if k <= max(iteration, 0))
-
-
-def kl_divergence(first: Tensor, then: Tensor) -> Tensor:
-    """KL(first || then) of distributions (b c -> b), never negative."""
-    logs = [p.clamp(min=1e-300).log() for p in (first, then)]
-    return (first * (logs[0] - logs[1])).sum(dim=-1).clamp(min=0)
-
-
-def stacked(series: Sequence[Tensor]) -> Tensor:
-    """One number a step and input (k b) as one row an input (b k)."""
-    return torch.stack(list(series)).T

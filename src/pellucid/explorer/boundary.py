@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from pellucid.explorer.level import Level
-from pellucid.explorer.regions import Region
+from pellucid.explorer.regions import Everywhere, Region, clamped
 from pellucid.explorer.rows import pick, put, where
-from pellucid.explorer.state import Outcome, State, Step, norm, scaled
+from pellucid.explorer.state import Outcome, State, Step, scaled
 from pellucid.geometry.outputs import Coordinates
 
 _OVERSHOOT = 1.02
@@ -31,6 +31,11 @@ class ToBoundary:
     coordinates: Coordinates
     longest: Tensor  # b
     region: Region  # that every step is projected on
+
+    @property
+    def also(self) -> tuple[str, ...]:
+        """What the projection did to the states, where there is one."""
+        return () if isinstance(self.region, Everywhere) else ("clamped",)
 
     def begin(self, state: State) -> None:
         """Where an input is of an asked class already there is nothing to walk."""
@@ -52,9 +57,9 @@ class ToBoundary:
         shortest = (_OVERSHOOT * distance[at, nearest]).minimum(pick(self.longest, rows))
         shortest = torch.where(lost, 0.0, shortest)
         heading = scaled(gradient[at, nearest], 1 / size[at, nearest].clamp(min=1e-300))
-        moving = pick(self.level.selected, rows)[..., None]
-        moved = w + scaled(heading, shortest)
-        moved = torch.where(moving, self.region.project(moved, rows), w)
+        moving = pick(self.level.selected, rows)
+        free = w + scaled(heading, shortest)
+        moved = torch.where(moving[..., None], self.region.project(free, rows), w)
         after = self.level.see(moved, rows)
         own = self.coordinates.take(rows)
         y = own(after.logits)
@@ -62,5 +67,5 @@ class ToBoundary:
         for name, value in (("w", moved), ("y", y), ("logits", after.logits), ("heading", heading)):
             put(getattr(state, name), rows, value)
         state.end(where(rows, after.y.amax(dim=1) > 0), Outcome.ARRIVED)
-        none = torch.zeros_like(change)
-        return Step(rows, norm(moved - w), change, none, none)
+        share = {name: clamped(free, moved, moving) for name in self.also}
+        return Step(rows, change, share)

@@ -16,7 +16,7 @@ from pellucid.adapters import as_adapter
 from pellucid.adapters.image_model import ImageModel
 from pellucid.adapters.text_model import TextModel
 from pellucid.adapters.torch_model import TorchAdapter
-from pellucid.explorer.patches import PatchEmbedding
+from pellucid.explorer.patches import PatchEmbedding, PatchRange
 from pellucid.explorer.regions import Box, Everywhere, NormRange, Region
 from pellucid.explorer.space import Pixels, Space, Stream, find_space, to_patches
 from pellucid.explorer.vocabulary import vocabulary_bounds
@@ -111,6 +111,8 @@ def find_region(given: Any, case: Case, space: Space, origin: Tensor) -> Region:
         return Everywhere()
     if given == "bounds":
         return _bounds(case, space, origin)
+    if given == "pixels":
+        return _images(case, space, origin)
     if given == "layernorm":
         return _norm_range(case, space)
     if isinstance(given, str) or not hasattr(given, "chart"):
@@ -118,7 +120,7 @@ def find_region(given: Any, case: Case, space: Space, origin: Tensor) -> Region:
             explain_error(
                 "this is not a feasible region",
                 got=f"within={given!r}",
-                expected="'bounds', 'layernorm', or what pellucid.feasible returns",
+                expected="'bounds', 'pixels', 'layernorm', or what pellucid.feasible returns",
                 instead="within='bounds'",
             )
         )
@@ -151,6 +153,25 @@ def _pixel_range(space: Pixels, case: Case, origin: Tensor) -> Box:
     prefix = origin.shape[1] - to_patches(ends[0], patch).shape[1]
     low, high = (nn.functional.pad(to_patches(end, patch), (0, 0, prefix, 0)) for end in ends)
     return Box(low.minimum(high), low.maximum(high), name="pixels")
+
+
+def _images(case: Case, space: Space, origin: Tensor) -> Region:
+    """All that images can make of the states, and nothing else."""
+    adapter = case.adapter
+    if isinstance(space, Pixels):
+        return _pixel_range(space, case, origin)
+    if isinstance(adapter, ImageModel) and space.name == "embedding":
+        embedding = PatchEmbedding.of(adapter, case.batch)
+        box = _pixel_range(Pixels("pixels", adapter), case, origin)
+        return PatchRange(box, embedding, origin[:, : embedding.prefix].double())
+    raise ArgumentError(
+        explain_error(
+            "the states of this space are not made of pixels alone",
+            got=f"within='pixels' with space={space.name!r} of {adapter.name}",
+            expected="a model of images, and space='embedding' or 'pixels'",
+            instead="within='bounds'" if space.name in ("embedding", "word") else "within=None",
+        )
+    )
 
 
 def _bounds(case: Case, space: Space, origin: Tensor) -> Region:

@@ -74,7 +74,7 @@ class Checkpoint:
         if self._path is None or k == self._written:
             return
         tensors = {f"state.{name}": tensor for name, tensor in state.to_tensors().items()}
-        tensors |= {"lengths": recorder.lengths, "forwards": meter.forwards}
+        tensors |= recorder.to_tensors() | {"forwards": meter.forwards}
         tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
         with replacing(self._path, overwrite=True) as temporary:
             self._append(save(recorder.since(self._written)))
@@ -101,7 +101,7 @@ class Checkpoint:
             state.restore(_part(tensors, "state."))
             for part in self._parts(found["bytes"], found["parts"]):
                 recorder.extend(part)
-            recorder.go_on(found["step"], tensors["lengths"])
+            recorder.go_on(found["step"], tensors)
             check_like(tensors["forwards"], meter.forwards)
             meter.forwards, meter.backwards = tensors["forwards"], int(found["backwards"])
         except _UNREADABLE as error:

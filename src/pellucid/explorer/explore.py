@@ -67,16 +67,17 @@ def explore(
     words, a compiled pattern, a mask of the patch grid, `Top(5)` or `Above(0.5)` by importance
     (None: all of the input but the model's own tokens); `space` is "embedding" (what enters the
     first block), "word", "pixels", or "hidden:l"; `within` is a feasible region: "bounds" of what
-    embeddings can be, or what `feasible` returns; `distance` ends a walk that far from its start;
-    `preset` is "paper", "published" or "released", the authors' own choices.
+    embeddings can be, "pixels" for those of images alone, or what `feasible` returns; `distance`
+    ends a walk that far from its start; `preset` is "paper", "published" or "released", the
+    authors' own choices.
 
     Other arguments: `repeats` walks from each input, with other random directions; a point is kept
     every `save_every` steps; `seed` decides all randomness; `batch_size` inputs walk at once;
     `budget` is the most model evaluations an input may cost; `checkpoint` is a file that a killed
     walk continues from (its points lie in another one beside it; both go when all have arrived).
     `rules` are the walk's own: `output`, `top_k`, `metric`, `direction`, `sign`, `persistence`,
-    `toward`, `step`, `scale`, `longest`, `solver`, `correct`, `tolerance`, `zero`, `absolute` (see
-    the page on walks).
+    `toward`, `step`, `scale`, `longest`, `solver`, `correct`, `tolerance`, `zero`, `absolute`,
+    `allow`, `growth` (see the page on walks).
     """
     adapter = as_adapter(model)
     kind, target = _goal(goal)

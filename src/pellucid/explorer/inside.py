@@ -11,6 +11,7 @@ drift is allowed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -19,7 +20,10 @@ from pellucid.explorer.corrector import Frame, Guess, correct, predict
 from pellucid.explorer.directions import Reference
 from pellucid.explorer.level import Level
 from pellucid.explorer.rows import pick, put, within
+from pellucid.explorer.spectrum import SPECTRUM, by_name, spectrum
 from pellucid.explorer.state import Outcome, State, Step
+from pellucid.geometry.outputs import pulled_back
+from pellucid.geometry.pullback import Pullback
 
 _EASY, _HARD = 5, 8  # corrections: up to here the step grows; beyond there the Jacobian is renewed
 _GROW, _SHRINK = 2.0, 0.5
@@ -45,6 +49,7 @@ class Inside:
     first: Tensor  # b: the first step, on the CPU
     longest: Tensor  # b: no step is longer; on the CPU
     zero: float
+    also: ClassVar[tuple[str, ...]] = SPECTRUM
 
     def begin(self, state: State) -> None:
         """Memory for the Jacobians in use; none is known yet."""
@@ -54,12 +59,13 @@ class Inside:
         state.memory["inverse"] = state.w.new_zeros(count, rank, rank)
         state.memory["bends"] = state.w.new_zeros(count, _KNOWN, rank)
         state.memory["known"] = torch.zeros(count, dtype=torch.long)
+        state.memory["spectrum"] = state.w.new_zeros(count, len(SPECTRUM))
         state.memory["age"] = torch.full((count,), -1)  # -1: none
         state.stride = self.first.clone()
 
     def step(self, state: State, rows: Tensor) -> Step:
         """One step of each of these inputs, tried again shorter where it fails."""
-        before, y = pick(state.w, rows).clone(), pick(state.y, rows).clone()
+        y = pick(state.y, rows).clone()
         drawn = self.reference(state, rows)
         sweeps = torch.zeros(len(rows), dtype=torch.long)
         pending = rows
@@ -71,10 +77,10 @@ class Inside:
             if len(pending) == 0:
                 break
         state.end(pending, Outcome.STUCK)
-        moved = self.level.distance(pick(state.w, rows), before, rows)
         own = self.level.coordinates.take(rows)
         change = (own.psi(pick(state.y, rows)) - own.psi(y)).norm(dim=1)
-        return Step(rows, moved, change, sweeps, torch.zeros_like(moved))
+        ends = by_name(pick(state.memory["spectrum"], rows).clone())
+        return Step(rows, change, {"sweeps": sweeps, **ends})
 
     def _try(self, state: State, rows: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
         """Try a step; which inputs failed, and how many corrections each made."""
@@ -114,12 +120,18 @@ class Inside:
         some = rows[pick(memory["age"], rows) < 0]
         if len(some) == 0:
             return
-        _, jacobian = self.level.linearise(pick(state.w, some), some)
+        seen, jacobian = self.level.linearise(pick(state.w, some), some)
+        put(memory["spectrum"], some, self._spectrum(seen.y, jacobian.double(), some))
         frame = Frame.of(jacobian.flatten(2).double(), self.zero)
         put(memory["basis"], some, frame.basis)
         put(memory["inverse"], some, frame.inverse)
         for name in ("age", "known"):
             put(memory[name], some, torch.zeros(len(some), dtype=torch.long))
+
+    def _spectrum(self, y: Tensor, jacobian: Tensor, rows: Tensor) -> Tensor:
+        """The ends of the metric's spectrum (b 3): known again whenever the Jacobian is."""
+        b = pulled_back(self.level.coordinates.take(rows), y, jacobian)
+        return spectrum(Pullback(b.flatten(2), rank=y.shape[1], zero=self.zero))
 
     def _learn(self, state: State, rows: Tensor, good: Tensor, sweeps: Tensor) -> None:
         """The next stride, and whether the Jacobian is kept for it."""

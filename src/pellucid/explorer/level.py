@@ -22,7 +22,6 @@ from pellucid.adapters.torch_model import TorchAdapter
 from pellucid.explorer.regions import Everywhere, Region
 from pellucid.explorer.rows import pick, put
 from pellucid.explorer.space import Space
-from pellucid.explorer.state import norm
 from pellucid.geometry.jacobian import reverse_rows
 from pellucid.geometry.outputs import Coordinates
 from pellucid.record.attention import AttentionWatch
@@ -72,11 +71,6 @@ class Level:
         moved = self.region.chart(w, rows)
         moving = pick(self.selected, rows)[..., None]
         return torch.where(moving, moved, pick(self.origin, rows).to(moved))
-
-    def distance(self, one: Tensor, other: Tensor, rows: Tensor) -> Tensor:
-        """How far apart the states at two sets of coordinates are (b)."""
-        gap = self.region.chart(one, rows) - self.region.chart(other, rows)
-        return norm(gap * pick(self.selected, rows)[..., None])
 
     def see(self, w: Tensor, rows: Tensor) -> Seen:
         """The prediction at the states of these inputs: one forward pass."""

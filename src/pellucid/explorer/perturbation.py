@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from pellucid.explorer.level import Level
-from pellucid.explorer.regions import Region
+from pellucid.explorer.regions import Region, clamped
 from pellucid.explorer.rows import pick, put
 from pellucid.explorer.state import State, Step, draw, norm, scaled, unit
 
@@ -43,8 +43,10 @@ class Perturbed:
         before, y = pick(state.w, rows).clone(), pick(state.y, rows).clone()
         direction = self.heading(state, rows)
         w = before + scaled(unit(direction), pick(self.length, rows))
+        more = {}
         if self.region is not None:
-            w = self.region.project(w, rows)
+            free, w = w, self.region.project(w, rows)
+            more["clamped"] = clamped(free, w, pick(self.level.selected, rows))
         w = torch.where(pick(self.level.selected, rows)[..., None], w, before)
         seen = self.level.see(w, rows)
         label = seen.logits.argmax(dim=-1)
@@ -55,8 +57,12 @@ class Perturbed:
         put(state.memory["labels"], rows, torch.stack([labels[:, 1], label], dim=1))
         own = self.level.coordinates.take(rows)
         change = (own.psi(seen.y) - own.psi(y)).norm(dim=1)
-        none = torch.zeros_like(change)
-        return Step(rows, norm(w - before), change, none, none)
+        return Step(rows, change, more)
+
+    @property
+    def also(self) -> tuple[str, ...]:
+        """The projection is seen, and what it did to the prediction is not: no pass is spent."""
+        return () if self.region is None else ("clamped",)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,12 +13,12 @@ from pellucid._errors import ArgumentError, explain_error
 from pellucid.explorer.boundary import ToBoundary
 from pellucid.explorer.bounds import find_region
 from pellucid.explorer.directions import Away, Fixed, Haar, Persistent, Reference, Toward
-from pellucid.explorer.eigen import Lift, NullEigenvector, Range, Rule
+from pellucid.explorer.eigen import Lift, NonDecreasing, NullEigenvector, Range, Rule
 from pellucid.explorer.eigen import Null as InKernel
 from pellucid.explorer.inside import Inside
 from pellucid.explorer.level import Level
 from pellucid.explorer.perturbation import AlongGradient, Isotropic, Perturbed, Trial
-from pellucid.explorer.predictions import divergence, probabilities
+from pellucid.explorer.predictions import probabilities
 from pellucid.explorer.regions import Everywhere, Region
 from pellucid.explorer.selection import check_whole, select
 from pellucid.explorer.settings import OTHERS, Settings
@@ -59,10 +59,6 @@ class Plan:
         """What the model predicts, in float64 (b c); the value itself for a regression."""
         return probabilities(self.case.adapter.task, logits)
 
-    def divergence(self, first: Tensor, then: Tensor) -> Tensor:
-        """How far a prediction is from the first one (b)."""
-        return divergence(self.case.adapter.task, first, then)
-
 
 def plan(case: Case, request: Request) -> Plan:
     """Everything that the walk of this batch needs; bad combinations end here, before any step."""
@@ -98,7 +94,7 @@ def plan(case: Case, request: Request) -> Plan:
     seen = level.see(w, everyone)
     if request.kind == "stay" and settings.direction not in OTHERS:
         fewest = 1 if settings.metric == "blocks" else int(selected.sum(dim=1).min())
-        _check_room(fewest * origin.shape[2], seen.y.shape[1])
+        _check_room(fewest * min(origin.shape[2], w.shape[2]), seen.y.shape[1])
     state = State(
         w=w.clone(),
         y=seen.y.clone(),
@@ -179,13 +175,18 @@ class _Steppers:
             settings.metric == "blocks",
             settings.zero,  # type: ignore[arg-type]
             settings.absolute,
+            self._predicted() if settings.allow != "class" else None,
         )
 
     def _rule(self, kind: str) -> Rule:
         settings, moving = self.plan.settings, self.plan.level.selected
         direction = settings.direction
         if kind == "stay" and direction in ("eigenvector", "released"):
-            return NullEigenvector(moving, direction == "released")
+            degrowth = self.plan.coordinates if settings.allow == "degrowth" else None
+            return NullEigenvector(moving, direction == "released", degrowth)
+        if settings.allow == "nondecreasing":
+            coordinates, growth = self.plan.coordinates, settings.growth
+            return NonDecreasing(self._reference(), moving, coordinates, self._predicted(), growth)
         if kind == "stay":
             return InKernel(self._reference())
         towards = self._class() if kind == "class" else None
@@ -245,6 +246,10 @@ class _Steppers:
     def _class(self) -> Tensor:
         """The class to walk to, one an input."""
         return self.plan.case.objective.classes[:, 0]  # type: ignore[index]  # goals are classes
+
+    def _predicted(self) -> Tensor:
+        """The class that each input is predicted as at the start."""
+        return self.plan.state.logits.argmax(dim=-1)
 
     def _leads(self, kind: str) -> Level:
         """The leads of the class to walk to, or of the likeliest others."""

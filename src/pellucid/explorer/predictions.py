@@ -10,7 +10,6 @@ from torch import Tensor
 
 from pellucid._batches import run_in_batches
 from pellucid._target import Target, check_finite
-from pellucid._trajectory import kl_divergence
 from pellucid._types import Picture, Text
 from pellucid.adapters.base import Task
 from pellucid.adapters.torch_model import TorchAdapter
@@ -33,18 +32,6 @@ def probabilities(task: Task, logits: Tensor) -> Tensor:
     if task == "regression":
         return logits.double()
     return logits.double().sigmoid() if task == "multilabel" else logits.double().softmax(dim=-1)
-
-
-def divergence(task: Task, first: Tensor, then: Tensor) -> Tensor:
-    """KL(first || then) of two predictions (b c -> b); classes of a multilabel model add up.
-
-    A regression predicts no distribution, and has none.
-    """
-    if task == "regression":
-        return torch.zeros_like(first[:, 0])
-    if task == "multilabel":
-        first, then = (torch.cat([p, 1 - p], dim=-1) for p in (first, then))
-    return kl_divergence(first, then)
 
 
 def predict(

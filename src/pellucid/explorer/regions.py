@@ -126,6 +126,13 @@ class NormRange:
         return self.chart((x - self.bias.to(x)) / self.weight.to(x), rows)
 
 
+def clamped(free: Tensor, projected: Tensor, moving: Tensor) -> Tensor:
+    """The share of the moving numbers that a projection changed (b)."""
+    changed = (free != projected) & moving[..., None]
+    count = moving.sum(dim=1) * free.shape[2]
+    return changed.flatten(1).sum(dim=1).to(free) / count.clamp(min=1)
+
+
 def _single_point(name: str) -> ArgumentError:
     return ArgumentError(
         explain_error(

@@ -16,6 +16,7 @@ STAYING = ("persistent", "haar", "fixed", "away", "toward", "eigenvector", "rele
 LEAVING = ("uniform", "max", "weighted", "lift", "released")
 OTHERS = ("trial", "gradient", "isotropic")
 Metric = Literal["joint", "blocks"]
+Allow = Literal["class", "nondecreasing", "degrowth"]  # the last as the authors' code does
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Settings:
     within: Any = None
     zero: float | None = None
     absolute: float = 0.0
+    allow: str = "class"
+    growth: float | None = None
 
     def plain(self) -> dict[str, Any]:
         """The settings as a file keeps them."""
@@ -116,7 +119,7 @@ def _completed(goal: str, found: Settings) -> Settings:
         found = replace(found, direction=default)
     if found.correct is None:
         plain = found.step is None or _is_number(found.step)
-        mild = found.solver == "euler" and found.metric == "joint"
+        mild = found.solver == "euler" and found.metric == "joint" and found.allow == "class"
         corrected = found.direction in STAYING[:5] and plain and mild
         found = replace(found, correct=goal == "stay" and corrected)
     if found.step is None and not found.correct:
@@ -138,10 +141,11 @@ def _check(goal: str, found: Settings) -> None:
     _one_of("direction", found.direction, directions)
     _one_of("metric", found.metric, get_args(Metric))
     _one_of("solver", found.solver, tuple(SOLVERS))
-    _one_of("sign", found.sign, ("persist", "random", "leave"))
+    _one_of("sign", found.sign, ("persist", "random", "leave", "align"))
+    _one_of("allow", found.allow, get_args(Allow))
     if found.step is not None and not _is_number(found.step):
         _one_of("step", found.step, steps)
-    for name in ("scale", "longest", "tolerance", "zero"):
+    for name in ("scale", "longest", "tolerance", "zero", "growth"):
         value = getattr(found, name)
         if value is not None and not (_is_number(value) and value > 0):
             raise ArgumentError(
@@ -202,6 +206,16 @@ def _check(goal: str, found: Settings) -> None:
                 instead="step=None",
             )
         )
+    _check_growing(goal, found)
+    if found.sign == "align" and found.metric != "blocks":
+        raise ArgumentError(
+            explain_error(
+                "one eigenvector has no others to be aligned with",
+                got=f"sign='align' with metric={found.metric!r}",
+                expected="metric='blocks', where every token has its own",
+                instead="sign='persist'",
+            )
+        )
     if (found.direction == "toward") != (found.toward is not None):
         raise ArgumentError(
             explain_error(
@@ -209,6 +223,30 @@ def _check(goal: str, found: Settings) -> None:
                 got=f"direction={found.direction!r}, toward={found.toward!r}",
                 expected="direction='toward' and toward=another input, or neither",
                 instead="direction='persistent'",
+            )
+        )
+
+
+def _check_growing(goal: str, found: Settings) -> None:
+    """Whether what is allowed besides the class goes with the rest."""
+    if found.allow != "nondecreasing" and found.growth is not None:
+        raise ArgumentError(
+            explain_error(
+                "this walk has no part of its own that grows",
+                got=f"growth={found.growth!r} with allow={found.allow!r}",
+                expected="allow='nondecreasing' with it",
+                instead="growth=None",
+            )
+        )
+    fitting = {"nondecreasing": STAYING[:5], "degrowth": ("released",)}.get(found.allow, ())
+    if fitting and (goal != "stay" or found.correct or found.direction not in fitting):
+        raise ArgumentError(
+            explain_error(
+                "this walk cannot let the predicted class grow",
+                got=f"allow={found.allow!r} with goal={goal!r}, direction={found.direction!r}, "
+                f"correct={found.correct!r}",
+                expected="goal='stay', correct=None and direction " + " or ".join(fitting),
+                instead="allow='class'",
             )
         )
 

@@ -87,10 +87,8 @@ class Step:
     """What a step was like, one number an input that took it."""
 
     rows: Tensor  # the inputs that moved, on the CPU
-    length: Tensor  # of the step
     pseudolength: Tensor  # its length in the pullback metric
-    sweeps: Tensor  # corrections that it took
-    projected: Tensor  # how much the projection changed the prediction; zero without one
+    more: Mapping[str, Tensor] = field(default_factory=dict)  # numbers of the SERIES of that name
 
 
 def _own(tensor: Tensor, device: torch.device) -> Tensor:

@@ -12,15 +12,18 @@ import torch
 from torch import Tensor
 
 from pellucid.explorer.eigen import Field, Rule
-from pellucid.explorer.level import Level, Seen
-from pellucid.explorer.regions import Region
+from pellucid.explorer.level import Level
+from pellucid.explorer.predictions import probabilities
+from pellucid.explorer.regions import Region, clamped
 from pellucid.explorer.rows import pick, put, where, within
 from pellucid.explorer.solvers import Solver
+from pellucid.explorer.spectrum import SPECTRUM, by_name, spectrum
 from pellucid.explorer.state import Outcome, State, Step, norm
 from pellucid.explorer.strides import Stride
 from pellucid.geometry.outputs import pulled_back
 from pellucid.geometry.pullback import Pullback, token_blocks
 
+PROJECTION = ("projected", "unprojected", "clamped")
 _TRIES = 24
 
 
@@ -36,12 +39,21 @@ class Textbook:
     blocks: bool
     zero: float
     absolute: float = 0.0
+    growing: Tensor | None = None  # b: the classes whose outputs are to grow
+
+    @property
+    def also(self) -> tuple[str, ...]:
+        """The series that only some walks have, and these do."""
+        projection = () if self.region is None else PROJECTION[1:]
+        return (*SPECTRUM, *projection, *(() if self.growing is None else ("growth",)))
 
     def begin(self, state: State) -> None:
         """The metric at the start, and with it the first stride."""
         rows = state.walking
         _, jacobian = self.level.linearise(state.w, rows)
         state.memory["jacobian"] = jacobian.double()
+        self._first = self._probabilities(state.logits).clone()
+        self._start = state.y.clone()
         self.stride.begin(state)
 
     def step(self, state: State, rows: Tensor) -> Step:
@@ -56,7 +68,7 @@ class Textbook:
         state.end(where(rows, ~moves.view(len(rows), -1).any(dim=1)), Outcome.SATURATED)
         length = torch.where(moves, length, 0.0)  # no metric, no step
         pending = rows
-        result = _Result(before.clone(), torch.zeros(len(rows)).to(before))
+        result = before.new_zeros(len(rows), len(PROJECTION))
         for _ in range(_TRIES):
             at = within(rows, pending).to(before.device)
             w = self._moved(field, velocity[at], before[at], length[at], pending, at)
@@ -86,13 +98,12 @@ class Textbook:
         each = length[..., None] if self.blocks else length[:, None, None]
         return self.solver.step(at, w, velocity.view_as(w), each)
 
-    def _arrive(self, state: State, rows: Tensor, w: Tensor, at: Tensor, result: _Result) -> Tensor:
+    def _arrive(self, state: State, rows: Tensor, w: Tensor, at: Tensor, result: Tensor) -> Tensor:
         """Project, look at the metric there, and stay if the stride allows it."""
         if self.region is not None:
-            free = self.level.see(w, rows)
-            w = torch.where(
-                pick(self.level.selected, rows)[..., None], self.region.project(w, rows), w
-            )
+            free, moving = w, pick(self.level.selected, rows)
+            before = self._probabilities(self.level.see(free, rows).logits)
+            w = torch.where(moving[..., None], self.region.project(free, rows), free)
         seen, jacobian = self.level.linearise(w, rows)
         failed = self.stride.refuses(state, rows, seen)
         kept = where(rows, ~failed)
@@ -103,7 +114,10 @@ class Textbook:
             put(state.logits, kept, seen.logits[inner])
             put(state.memory["jacobian"], kept, jacobian[inner].double())
             if self.region is not None:
-                result.projected[at[inner]] = _largest_change(free, seen)[inner]
+                changes = (self._probabilities(seen.logits), pick(self._first, rows))
+                projected, unprojected = ((before - p).abs().amax(dim=1) for p in changes)
+                told = (projected, unprojected, clamped(free, w, moving))
+                result[at[inner]] = torch.stack(told, dim=1)[inner]
         return failed
 
     def _metric(self, jacobian: Tensor, y: Tensor, rows: Tensor) -> Pullback:
@@ -113,16 +127,21 @@ class Textbook:
         return Pullback(shaped, rank=y.shape[1], zero=self.zero, absolute=self.absolute)
 
     def _recorded(
-        self, metric: Pullback, state: State, rows: Tensor, before: Tensor, result: _Result
+        self, metric: Pullback, state: State, rows: Tensor, before: Tensor, result: Tensor
     ) -> Step:
         """The trapezoid rule for the pseudolength, with the metrics at both ends."""
         move = pick(state.w, rows) - before
         put(state.heading, rows, move)
         after = self._metric(pick(state.memory["jacobian"], rows), pick(state.y, rows), rows)
         ends = [self._joint_norm(one, move) for one in (metric, after)]
-        return Step(
-            rows, norm(move), (ends[0] + ends[1]) / 2, torch.zeros_like(ends[0]), result.projected
-        )
+        more = by_name(spectrum(metric))
+        if self.region is not None:
+            more |= dict(zip(PROJECTION, result.unbind(dim=1), strict=True))
+        if self.growing is not None:
+            own, classes = self.level.coordinates.take(rows), pick(self.growing, rows)
+            now, start = (pick(y, rows) for y in (state.y, self._start))
+            more["growth"] = own.class_output(now, classes) - own.class_output(start, classes)
+        return Step(rows, (ends[0] + ends[1]) / 2, more)
 
     def _joint_norm(self, metric: Pullback, move: Tensor) -> Tensor:
         """|B v| over all tokens together, whichever way the metric is laid out."""
@@ -131,14 +150,5 @@ class Textbook:
         along: Tensor = torch.einsum("btqp,btp->bq", metric.rows, move)
         return norm(along[..., None])
 
-
-@dataclass(eq=False)
-class _Result:
-    w: Tensor
-    projected: Tensor
-
-
-def _largest_change(one: Seen, other: Seen) -> Tensor:
-    """How far the probabilities moved at most (b)."""
-    p, q = (seen.logits.double().softmax(dim=-1) for seen in (one, other))
-    return (p - q).abs().amax(dim=-1)
+    def _probabilities(self, logits: Tensor) -> Tensor:
+        return probabilities(self.level.case.adapter.task, logits)

@@ -169,15 +169,7 @@ class Coordinates:
 
         `towards` (b) are the classes; None is away from the class that leads now.
         """
-        if self.output.function is not None or self.output.quantity == "hidden":
-            raise ArgumentError(
-                explain_error(
-                    "no class can be told from these coordinates",
-                    got=f"output: {self.output.describe()}",
-                    expected="an output that is made of the classes' logits",
-                    instead="output='centred_logits'",
-                )
-            )
+        self._check_classes()
         basis = contrasts_of(y.shape[-1] + 1, y.device)
         contrasted = self.output.quantity in _CONTRASTED
         bins = y @ basis if contrasted else y
@@ -187,6 +179,33 @@ class Coordinates:
         lead = own.to(y) - torch.nn.functional.one_hot(rival, bins.shape[-1]).to(y)
         lead = -lead if towards is None else lead
         return lead @ basis.T if contrasted else lead
+
+    def class_output(self, y: Tensor, classes: Tensor) -> Tensor:
+        """The named quantity of one class an input (b r -> b): centred logits, probabilities..."""
+        self._check_classes()
+        if self.output.quantity in ("centred_logits", "log_odds"):
+            values = y @ contrasts_of(y.shape[-1] + 1, y.device)
+        else:
+            values = self.psi(y)
+        return values.gather(-1, self._place(classes)[:, None])[:, 0]
+
+    def class_gradient(self, y: Tensor, classes: Tensor) -> Tensor:
+        """The gradient of `class_output` by `y` (b r)."""
+        with torch.enable_grad():
+            leaf = y.detach().clone().requires_grad_()
+            (found,) = torch.autograd.grad(self.class_output(leaf, classes).sum(), leaf)
+        return found
+
+    def _check_classes(self) -> None:
+        if self.output.function is not None or self.output.quantity == "hidden":
+            raise ArgumentError(
+                explain_error(
+                    "no class can be told from these coordinates",
+                    got=f"output: {self.output.describe()}",
+                    expected="an output that is made of the classes' logits",
+                    instead="output='centred_logits'",
+                )
+            )
 
     def _place(self, classes: Tensor) -> Tensor:
         """Where these classes (b) stand among the bins."""

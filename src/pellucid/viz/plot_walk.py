@@ -25,8 +25,8 @@ def plot_walk(trajectory: Trajectory, ax: Axes | None = None, series: str = _PRO
 
     `tr.plot(series="drift").figure.savefig("drift.pdf")` keeps it; nothing is shown by itself.
     """
-    if series not in (_PROBABILITIES, *SERIES):
-        names = [_PROBABILITIES, *SERIES]
+    names = [_PROBABILITIES, *trajectory.series]
+    if series not in names:
         raise ArgumentError(unknown_name("series", series, names, write="series={!r}"))
     axes: Any = new_figure((6.0, 3.6)).subplots() if ax is None else ax
     several = series == _PROBABILITIES
