@@ -24,7 +24,7 @@ from pellucid._case import Case
 from pellucid.adapters import Adapter
 from pellucid.explorer.space import find_space
 
-SEED = 20_261_119
+SEED = 271_828
 COUNT = 8
 _HELD = 2.8e-6  # of logits' contrasts: |dp| is at most sqrt(2)/4 of it, so a drift of 1e-6 is safe
 FAR = {"digits": {"longest": 2.0}, "sentiment": {"longest": 50.0}}  # explored as far as possible

@@ -108,7 +108,15 @@ def _claims_of(kind: str, dtype: str, repeats: int, goal: float) -> list[Claim]:
             repeats=repeats,
         ),
         timed(
-            f"a corrected step: {where}",
+            f"a corrected step, the default: {where}",
+            kept_step,
+            "one forward and its q - 1 reverse rows",
+            passes,
+            goal=1.15,
+            repeats=repeats,
+        ),
+        timed(
+            f"a corrected step, the default: {where}",
             kept_step,
             "jacrev and a dense eigh a token",
             naive,

@@ -314,3 +314,18 @@ def test_killed_walks_continue_bit_for_bit(options, tmp_path):
     assert torch.equal(one.points, other.points)
     assert list(one.series) == list(other.series)
     assert all(torch.equal(one.series[name], other.series[name]) for name in one.series)
+
+
+@pytest.mark.parametrize("rules", [{"direction": "lift"}, {"direction": "max", "sign": "leave"}])
+def test_leaving_goes_on_away_from_the_first_class(rules):
+    adapter = build("vit", dtype=torch.float64)
+    raw = sample_inputs(adapter)[0]
+    tr = pellucid.explore(
+        adapter, raw, goal="leave", step=0.05, steps=60, save_every=1, output="logits", **rules
+    )
+    first = tr.classes.index(int(tr.probabilities[0].argmax()))
+    own = tr.probabilities[:, first]
+    assert tr.predicted[-1] != tr.predicted[0]
+    crossed = next(k for k, name in enumerate(tr.predicted) if name != tr.predicted[0])
+    assert all(name != tr.predicted[0] for name in tr.predicted[crossed:]), "it does not come back"
+    assert own[-1] < own[crossed] < own[0]

@@ -140,7 +140,7 @@ class Range:
     """Line 6 of Algorithm 2: an eigenvector of a nonzero eigenvalue, with a rule for its sign.
 
     An eigenvector has no sign of its own. "persist" goes on as the last step did; "random" tosses a
-    coin; "leave" turns away from the predicted class; with `towards` it turns to that class. Of
+    coin; "leave" turns by the lead of a class: to it, or away from it with a `sense` of -1. Of
     blocks, "align" turns all so that the tokens' moves of the output add up, and none cancel. Where
     no eigenvalue counts as nonzero nothing moves, but in the authors' code (`released`) the largest
     is taken all the same.
@@ -148,9 +148,10 @@ class Range:
 
     moving: Tensor
     coordinates: Coordinates
+    classes: Tensor  # b
+    sense: float
     index: Index = "uniform"
     sign: Sign = "persist"
-    towards: Tensor | None = None  # b
     released: bool = False
 
     def field(self, metric: Pullback, state: State, rows: Tensor) -> Field:
@@ -216,25 +217,24 @@ class Range:
         return torch.where(score == 0, coin, score.sign())
 
     def _margin(self, state: State, rows: Tensor, vector: Tensor) -> Tensor:
-        """How the margin of the asked class grows along the vector; less its own, to leave it."""
-        y = pick(state.y, rows)
+        """How the lead of the class grows along the vector, or falls."""
         own = self.coordinates.take(rows)
-        towards = None if self.towards is None else pick(self.towards, rows)
-        return _along(own.margin_gradient(y, towards), state, rows, vector)
+        gradient = own.margin_gradient(pick(state.y, rows), pick(self.classes, rows))
+        return self.sense * _along(gradient, state, rows, vector)
 
 
 @dataclass(frozen=True, eq=False)
 class Lift:
-    """The shortest move that turns the prediction to a class (or from its own): B+ u."""
+    """The shortest move that turns the prediction to a class, or away from it: B+ u."""
 
     coordinates: Coordinates
-    towards: Tensor | None = None
+    classes: Tensor  # b
+    sense: float
 
     def field(self, metric: Pullback, state: State, rows: Tensor) -> Field:
         y = pick(state.y, rows)
         own = self.coordinates.take(rows)
-        towards = None if self.towards is None else pick(self.towards, rows)
-        gradient = own.margin_gradient(y, towards)
+        gradient = self.sense * own.margin_gradient(y, pick(self.classes, rows))
         root = own.root(y)
         u = gradient if root is None else (root @ gradient[..., None])[..., 0]
         spread = u if metric.rows.dim() == 3 else u[:, None, :].expand(*metric.rows.shape[:-1])

@@ -189,13 +189,13 @@ class _Steppers:
             return NonDecreasing(self._reference(), moving, coordinates, self._predicted(), growth)
         if kind == "stay":
             return InKernel(self._reference())
-        towards = self._class() if kind == "class" else None
+        classes, sense = (self._class(), 1.0) if kind == "class" else (self._predicted(), -1.0)
         if direction == "lift":
-            return Lift(self.plan.coordinates, towards)
+            return Lift(self.plan.coordinates, classes, sense)
         index: Any = "uniform" if direction == "released" else direction
         sign: Any = "leave" if kind == "class" else settings.sign
         released = direction == "released"
-        return Range(moving, self.plan.coordinates, index, sign, towards, released)
+        return Range(moving, self.plan.coordinates, classes, sense, index, sign, released)
 
     def _reference(self) -> Reference:
         settings, state = self.plan.settings, self.plan.state

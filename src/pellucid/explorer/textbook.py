@@ -15,7 +15,7 @@ from pellucid.explorer.eigen import Field, Rule
 from pellucid.explorer.level import Level
 from pellucid.explorer.predictions import probabilities
 from pellucid.explorer.regions import Region, clamped
-from pellucid.explorer.rows import pick, put, where, within
+from pellucid.explorer.rows import pick, put, renewed, where, within
 from pellucid.explorer.solvers import Solver
 from pellucid.explorer.spectrum import SPECTRUM, by_name, spectrum
 from pellucid.explorer.state import Outcome, State, Step, norm
@@ -58,8 +58,8 @@ class Textbook:
 
     def step(self, state: State, rows: Tensor) -> Step:
         """One step of each of these inputs; an adaptive one is tried again shorter."""
-        jacobian = pick(state.memory["jacobian"], rows).clone()  # it is overwritten on arrival
-        metric = self._metric(jacobian, pick(state.y, rows).clone(), rows)
+        y = pick(state.y, rows).clone()  # it is overwritten on arrival
+        metric = self._metric(pick(state.memory["jacobian"], rows), y, rows)
         field = self.rule.field(metric, state, rows)
         velocity = field(metric, torch.arange(len(rows)))
         before = pick(state.w, rows).clone()
@@ -70,10 +70,11 @@ class Textbook:
         pending = rows
         result = before.new_zeros(len(rows), len(PROJECTION))
         for _ in range(_TRIES):
-            at = within(rows, pending).to(before.device)
-            w = self._moved(field, velocity[at], before[at], length[at], pending, at)
+            at = within(rows, pending)
+            v, x, h = (pick(one, at) for one in (velocity, before, length))
+            w = self._moved(field, v, x, h, pending, at)
             failed = self._arrive(state, pending, w, at, result)
-            length[at] = self.stride.again(length[at], state, pending)
+            length = renewed(length, at, self.stride.again(h, state, pending))
             pending = where(pending, failed)
             if len(pending) == 0:
                 break
@@ -108,16 +109,17 @@ class Textbook:
         failed = self.stride.refuses(state, rows, seen)
         kept = where(rows, ~failed)
         if len(kept):
-            inner = within(rows, kept).to(w.device)
-            put(state.w, kept, w[inner])
-            put(state.y, kept, seen.y[inner])
-            put(state.logits, kept, seen.logits[inner])
-            put(state.memory["jacobian"], kept, jacobian[inner].double())
+            inner, memory = within(rows, kept), state.memory
+            put(state.w, kept, pick(w, inner))
+            put(state.y, kept, pick(seen.y, inner))
+            put(state.logits, kept, pick(seen.logits, inner))
+            there = pick(jacobian, inner).double()
+            memory["jacobian"] = renewed(memory["jacobian"], kept, there)
             if self.region is not None:
                 changes = (self._probabilities(seen.logits), pick(self._first, rows))
                 projected, unprojected = ((before - p).abs().amax(dim=1) for p in changes)
                 told = (projected, unprojected, clamped(free, w, moving))
-                result[at[inner]] = torch.stack(told, dim=1)[inner]
+                put(result, at[inner], pick(torch.stack(told, dim=1), inner))
         return failed
 
     def _metric(self, jacobian: Tensor, y: Tensor, rows: Tensor) -> Pullback:

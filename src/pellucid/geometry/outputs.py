@@ -164,20 +164,15 @@ class Coordinates:
         root = self.root(y)
         return y if root is None else torch.einsum("...qr,...r->...q", root, y)
 
-    def margin_gradient(self, y: Tensor, towards: Tensor | None = None) -> Tensor:
-        """The gradient by `y` (b r) of a class's lead over the strongest other.
-
-        `towards` (b) are the classes; None is away from the class that leads now.
-        """
+    def margin_gradient(self, y: Tensor, classes: Tensor) -> Tensor:
+        """The gradient by `y` (b r) of the lead of a class (b) over the strongest other."""
         self._check_classes()
         basis = contrasts_of(y.shape[-1] + 1, y.device)
         contrasted = self.output.quantity in _CONTRASTED
         bins = y @ basis if contrasted else y
-        leading = bins.argmax(dim=-1) if towards is None else self._place(towards)
-        own = torch.nn.functional.one_hot(leading, bins.shape[-1]).bool()
+        own = torch.nn.functional.one_hot(self._place(classes), bins.shape[-1]).bool()
         rival = bins.masked_fill(own, -torch.inf).argmax(dim=-1)
         lead = own.to(y) - torch.nn.functional.one_hot(rival, bins.shape[-1]).to(y)
-        lead = -lead if towards is None else lead
         return lead @ basis.T if contrasted else lead
 
     def class_output(self, y: Tensor, classes: Tensor) -> Tensor:
