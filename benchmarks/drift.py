@@ -95,7 +95,7 @@ def _against_naive(name: str, what: str, model: Adapter, inputs: list, unit: flo
     drift = naive.drift_at(unit)
     ours, seconds = _walked(model, inputs, unit, tolerance=_HELD, **FAR[name])
     worst = max(float(walk.drift.max()) for walk in ours)
-    rate = np.median([float(walk.displacement[-1]) for walk in ours]) / seconds
+    rate = float(np.median([float(walk.displacement[-1]) for walk in ours])) / seconds
     best = naive.fastest(1e-6)
     return [
         Claim(f"{what}: worst drift at one unit", worst, "Algorithm 1 there", drift, "", 1e-3, 0.0),
