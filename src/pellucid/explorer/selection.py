@@ -44,6 +44,13 @@ class Rectangle:
     right: int
 
 
+def existing(mask: Tensor, origin: Tensor) -> Tensor:
+    """The tokens that are there (b t); one for all of an image that has no patches."""
+    if mask.shape[1]:
+        return mask
+    return torch.ones(origin.shape[:2], dtype=torch.bool, device=origin.device)
+
+
 def select(given: Any, batch: Batch, importance: Importance) -> Tensor:
     """The tokens that move (b t). None: all that the user gave; "all": the model's own too."""
     if given is None:
