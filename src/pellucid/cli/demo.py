@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from pellucid import Explanation
     from pellucid.adapters.base import Adapter
 
-METHODS = ("vtranm", "transformer_mm", "rollout", "attn_lrp", "gradient_x_input", "pullback")
+METHODS = (
+    *("vtranm", "transformer_mm", "rollout", "tis"),
+    *("attn_lrp", "gradient_x_input", "occlusion", "pullback"),
+)
 _STEPS = 100
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the page is written.")]
 
