@@ -10,7 +10,8 @@ import torch
 
 import pellucid
 from pellucid import ArgumentError, BudgetExceeded, Target
-from pellucid._case import Case, Meter
+from pellucid._case import Case
+from pellucid._meter import Meter
 from pellucid._perturb import gradients, noise, score_pixels
 from pellucid.record.attention import AttentionWatch
 from pellucid.testing.tiny import build, sample_inputs

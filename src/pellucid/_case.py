@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -14,10 +14,10 @@ from torch import Tensor
 from pellucid._batches import Progress
 from pellucid._errors import (
     ArgumentError,
-    BudgetExceeded,
     UnsupportedCombination,
     explain_error,
 )
+from pellucid._meter import Meter
 from pellucid._needs import MEANING, Needs
 from pellucid._perturb import score_kept
 from pellucid._spec import Method, Metric
@@ -32,44 +32,6 @@ from pellucid.record.head import HeadWatch
 from pellucid.record.places import recorded
 from pellucid.record.trace import Trace
 from pellucid.relevance.rules import Rules
-
-
-@dataclass
-class Meter:
-    """Counts the passes of each input through the model, and stops at the budget."""
-
-    inputs: int
-    budget: int | None = None
-    backwards: int = 0
-
-    def __post_init__(self) -> None:
-        self.forwards = torch.zeros(self.inputs, dtype=torch.long)
-
-    def forward(self, rows: Tensor | None = None) -> None:
-        """Account for one forward pass of every input, or for one of each row named."""
-        self.forwards += self._passes(rows)
-        self._check(self.forwards)
-
-    def afford(self, rows: Tensor) -> None:
-        """Stop before the first of many passes where the budget does not reach to the last."""
-        self._check(self.forwards + self._passes(rows))
-
-    def _passes(self, rows: Tensor | None) -> Tensor:
-        if rows is None:
-            return torch.ones_like(self.forwards)
-        return torch.bincount(rows.cpu(), minlength=self.inputs)
-
-    def _check(self, forwards: Tensor) -> None:
-        most = int(forwards.max())
-        if self.budget is not None and most > self.budget:
-            raise BudgetExceeded(
-                explain_error(
-                    "the budget of model evaluations is used up",
-                    got=f"budget={self.budget}",
-                    expected=f"at least {most} evaluations an input",
-                    instead=f"budget={2 * most}, or fewer samples",
-                )
-            )
 
 
 class Case:

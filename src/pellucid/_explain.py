@@ -12,9 +12,10 @@ from torch import Tensor
 
 from pellucid._arguments import integer
 from pellucid._batches import Progress, run_in_batches
-from pellucid._case import Case, Meter
+from pellucid._case import Case
 from pellucid._errors import ArgumentError, InputError, NumericalError, explain_error
 from pellucid._inputs import each, gathered
+from pellucid._meter import Meter
 from pellucid._needs import require
 from pellucid._provenance import provenance_of
 from pellucid._results import Explanation, Unit

@@ -12,8 +12,9 @@ import torch
 
 from pellucid._arguments import integer
 from pellucid._batches import run_in_batches
-from pellucid._case import Case, Meter
+from pellucid._case import Case
 from pellucid._errors import ArgumentError, NumericalError, explain_error, unknown_name
+from pellucid._meter import Meter
 from pellucid._needs import require
 from pellucid._results import Explanation
 from pellucid._spec import Better, Metric, bound_parameters

@@ -20,8 +20,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save, save_file
 from torch import Tensor
 
-from pellucid._case import Meter
 from pellucid._errors import StoreError, explain_error
+from pellucid._meter import Meter
 from pellucid._store import checksum, replacing
 from pellucid._types import Picture, Text
 from pellucid.explorer.fingerprint import fingerprint

@@ -16,9 +16,10 @@ import torch
 
 from pellucid._arguments import integer, real
 from pellucid._batches import Progress, reporting
-from pellucid._case import Case, Meter
+from pellucid._case import Case
 from pellucid._errors import ArgumentError, explain_error
 from pellucid._inputs import each, gathered
+from pellucid._meter import Meter
 from pellucid._provenance import provenance_of
 from pellucid._target import Target
 from pellucid._trajectory import Trajectory
