@@ -8,6 +8,8 @@ from torch import nn
 
 import pellucid
 from pellucid import ArgumentError, Target
+from pellucid.explorer.perturbation import Trial
+from pellucid.explorer.state import State
 from pellucid.geometry.pullback import Pullback
 from pellucid.models import sample_images
 from pellucid.testing.tiny import build, sample_inputs, word_piece
@@ -329,3 +331,29 @@ def test_leaving_goes_on_away_from_the_first_class(rules):
     crossed = next(k for k, name in enumerate(tr.predicted) if name != tr.predicted[0])
     assert all(name != tr.predicted[0] for name in tr.predicted[crossed:]), "it does not come back"
     assert own[-1] < own[crossed] < own[0]
+
+
+def test_trial_and_error_turns_back_and_draws_afresh():
+    """Section 4 of the seed paper: v <- a v + eta e with e orthogonal to v; one in five is new."""
+    count = 600
+    moving = torch.ones(count, 3, dtype=torch.bool)
+    same = torch.arange(count) % 2 == 0  # the label of the last step and of the one before
+    heading = torch.randn(count, 3, 4, dtype=torch.float64)
+    state = State(
+        w=torch.zeros(count, 3, 4, dtype=torch.float64),
+        y=torch.zeros(count, 1),
+        logits=torch.zeros(count, 2),
+        heading=heading.clone(),
+        stride=torch.zeros(count),
+        outcome=torch.zeros(count, dtype=torch.long),
+        generators=[torch.Generator().manual_seed(i) for i in range(count)],
+        memory={"labels": torch.stack([torch.zeros(count), (~same).double()], dim=1)},
+    )
+    found = Trial(moving)(state, torch.arange(count))
+    size = heading.flatten(1).square().sum(dim=1)
+    along = (found * heading).flatten(1).sum(dim=1) / size
+    sign = torch.where(same, 1.0, -1.0).double()
+    kept = (along - sign).abs() < 1e-12  # what is added is orthogonal
+    assert 0.74 < kept.double().mean() < 0.86
+    added = (found - sign[:, None, None] * heading)[kept].flatten(1).norm(dim=1)
+    assert float(added.square().mean()) == pytest.approx(0.1**2 * 11, rel=0.15)
