@@ -474,7 +474,7 @@ def test_shapley_values_of_five_hundred_tokens():
     took = time.perf_counter() - start
     close(found.sum(), slalom.predict([range(500)])[0] - 0.3, 1e-12)
     assert error < 1e-12
-    assert took < 10  # a fifth of two seconds on an idle machine
+    assert took < 2
 
 
 @pytest.mark.parametrize(("m", "k"), [(30, 20), (300, 200)])
