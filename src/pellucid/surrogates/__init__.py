@@ -1,0 +1,25 @@
+"""Simple functions of sequences that stand in for a model. Nothing here knows a model."""
+
+from __future__ import annotations
+
+from pellucid.surrogates.designs import Samples, samples
+from pellucid.surrogates.fitting import PRESETS, Settings
+from pellucid.surrogates.gam import Gam
+from pellucid.surrogates.linear import Linear
+from pellucid.surrogates.naive_bayes import NaiveBayes
+from pellucid.surrogates.report import Report
+from pellucid.surrogates.slalom import Slalom
+from pellucid.surrogates.uncertainty import refit_errors
+
+__all__ = [
+    "PRESETS",
+    "Gam",
+    "Linear",
+    "NaiveBayes",
+    "Report",
+    "Samples",
+    "Settings",
+    "Slalom",
+    "refit_errors",
+    "samples",
+]
