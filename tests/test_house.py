@@ -151,6 +151,7 @@ NEVER = {
     **{name: "* but " + " ".join(FOUNDATION) for name in FOUNDATION},
     "record": "relevance adapters methods metrics _case _explain _measure viz cli",
     "relevance": "adapters methods metrics _case _explain _measure viz cli",
+    "surrogates": "record relevance geometry adapters methods metrics _case _explain viz cli",
     "geometry": "adapters methods metrics _case _explain _measure viz cli",
     "adapters": "methods metrics _case _explain _measure viz cli",
     "methods": "adapters _explain _measure viz cli",
