@@ -24,10 +24,13 @@ def test_method_keeps_its_promises(method, family):
     check_method(method, lambda dtype: build(family, dtype=dtype))
 
 
+STEPPED = ("deletion", "insertion", "insertion_minus_deletion")
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("metric", METRICS)
 def test_metric_keeps_its_promises(metric, family):
-    params = {"deletion": {"steps": 6}}.get(metric, {})
+    params = {"steps": 6} if metric in STEPPED else {}
     check_metric(metric, lambda dtype: build(family, dtype=dtype), **params)
 
 

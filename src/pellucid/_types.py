@@ -116,10 +116,12 @@ class Attribution:
 class Measured:
     """What a metric returns: one entry an explanation in every field that is given.
 
-    A value of None means that the explanation was skipped, and `skipped` says why.
+    A value of None means that the explanation was skipped, and `skipped` says why. `counts` are
+    what the number of a whole data set is made of.
     """
 
     values: Sequence[float | None]
     curves: Sequence[Tensor] = ()
     ties: Sequence[float] = ()  # the fraction of scores that equal another one
     skipped: Sequence[str] = ()
+    counts: Sequence[Mapping[str, int]] = ()
