@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,10 @@ import torch
 
 import pellucid
 from pellucid._baselines import blurred
+from pellucid._truth import _moved
+from pellucid.metrics import METRICS
+from pellucid.metrics.mean_average_precision import average_precision
+from pellucid.metrics.sparseness import gini
 from pellucid.testing.tiny import build, sample_inputs
 
 SIDE = 8
@@ -136,3 +141,197 @@ def test_insertion_and_deletion_as_the_paper_writes_them(baseline, schedule):
         assert got.value == pytest.approx(areas[name], abs=1e-10)
     both = pellucid.measure(model, found, metric="insertion_minus_deletion", **params)
     assert both.value == pytest.approx(areas["insertion"] - areas["deletion"], abs=1e-10)
+
+
+# ---- sparseness ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        ([0, 0, 0, 1], 0.75),
+        ([1, 2, 3, 4], 0.25),
+        ([0, 1], 0.5),
+        ([3, 3, 3], 0.0),
+        ([0, 0], 0.0),
+        (range(1, 101), 99 / 300),
+    ],
+)
+def test_gini_of_known_maps(scores, expected):
+    assert gini(torch.tensor(list(scores), dtype=torch.float64)) == pytest.approx(
+        expected, abs=1e-6
+    )
+
+
+def test_sparseness_is_half_the_mean_difference_of_two_scores():
+    """The definition by all pairs, of a map that is shifted because it has negative scores."""
+    model = white_model(counting)
+    a = torch.randn(SIZE, generator=torch.Generator().manual_seed(3)).double()
+    shifted = a - a.min() + 1e-7
+    pairs = (shifted[:, None] - shifted[None]).abs().mean() / (2 * shifted.mean())
+    assert measured("sparseness", model, a).value == pytest.approx(pairs.item(), abs=1e-12)
+    always = measured("sparseness", model, a + 10, shift="always").value
+    assert always == pytest.approx(pairs.item(), abs=1e-7)
+    assert measured("sparseness", model, a + 10).value < always
+    assert measured("sparseness", model, a, shift="abs").value == pytest.approx(
+        measured("sparseness", model, a.abs()).value
+    )
+    assert measured("sparseness", model, a).evaluations == 0
+
+
+# ---- localisation --------------------------------------------------------------------------------
+
+
+def box(*edges):
+    """A mask with a box of rows and columns, half-open."""
+    top, bottom, left, right = edges
+    mask = np.zeros((SIDE, SIDE), dtype=int)
+    mask[top:bottom, left:right] = 1
+    return mask
+
+
+def delta(row, column):
+    scores = torch.zeros(SIDE, SIDE)
+    scores[row, column] = 1
+    return scores
+
+
+def located(metric, scores, mask, **params):
+    return measured(metric, white_model(counting), scores, truth=mask, **params)
+
+
+def test_pointing_game():
+    mask = box(2, 5, 3, 6)
+    assert located("pointing_game", delta(4, 5), mask).value == 1
+    assert located("pointing_game", delta(5, 5), mask).value == 0
+    assert located("pointing_game", delta(5, 5), mask, tolerance=1).value == 1
+    assert located("pointing_game", delta(5, 6), mask, tolerance=1).value == 0  # sqrt(2) away
+    both = delta(0, 0) + delta(3, 3)
+    assert located("pointing_game", both, mask).value == 0
+    assert located("pointing_game", both, mask, ties="any").value == 1
+
+
+def test_pointing_game_skips_what_cannot_be_missed():
+    half, less = box(0, 4, 0, 8), box(0, 4, 0, 8)
+    less[0, 0] = 0
+    found = located("pointing_game", delta(1, 1), half)
+    assert (found.value, found.skipped) == (None, "the object covers 50% of the image or more")
+    assert located("pointing_game", delta(1, 1), less).value == 1
+    assert located("pointing_game", delta(1, 1), half, max_coverage=0.6).value == 1
+    empty = located("pointing_game", delta(1, 1), box(0, 0, 0, 0))
+    assert (empty.value, empty.skipped) == (None, "no object in the mask")
+
+
+def test_energy_pointing_game():
+    mask = box(2, 5, 3, 6)
+    uniform = located("energy_pointing_game", torch.full((SIZE,), -2.0), mask)
+    assert uniform.value == pytest.approx(9 / 64)
+    scores = torch.randn(SIDE, SIDE, generator=torch.Generator().manual_seed(1)).double()
+    inside = sum(abs(scores[r, c]) for r in range(2, 5) for c in range(3, 6)) / scores.abs().sum()
+    found = located("energy_pointing_game", scores, mask)
+    assert found.value == pytest.approx(inside.item())
+    assert located("energy_pointing_game", torch.zeros(SIZE), mask).skipped == "a map of zeros"
+    assert located("energy_pointing_game", scores, box(0, 0, 0, 0)).value is None
+
+
+SEGMENTED = [  # map, accuracy, mean IoU and average precision with the object in the first pixel
+    ([1, 0, 0, 0], 1, 1, 1),
+    ([0, 1, 1, 1], 0, 0, 0.5),
+    ([0.5, 0.5, 0.5, 0.5], 0.75, 0.375, 0.5),
+    ([0.1, 0.1, 0.1, 0.1], 0.75, 0.375, 0.5),
+    ([1, 0.5, 0, 0], 0.75, 7 / 12, 0.95),
+]
+
+
+@pytest.mark.parametrize(("scores", "accuracy", "iou", "precision"), SEGMENTED)
+def test_segmentations_counted_by_hand(scores, accuracy, iou, precision):
+    """Four pixels, and sixty that are not labelled but have the mean of the map."""
+    mask = np.full((SIDE, SIDE), -1)
+    mask[0, :4] = [1, 0, 0, 0]
+    whole = torch.full((SIZE,), float(np.mean(scores)), dtype=torch.float64)
+    whole[:4] = torch.tensor(scores, dtype=torch.float64)
+    assert located("pixel_accuracy", whole, mask).value == pytest.approx(accuracy)
+    assert located("mean_iou", whole, mask).value == pytest.approx(iou)
+    assert located("mean_average_precision", whole, mask).value == pytest.approx(precision)
+
+
+def test_average_precision_by_every_threshold():
+    """Precision and recall counted anew at every distinct score, with ties."""
+    generator = torch.Generator().manual_seed(5)
+    scores = torch.randint(0, 9, (200,), generator=generator).double() / 8
+    positive = torch.rand(200, generator=generator) < 0.3
+    expected, before = 0.0, 0.0
+    for threshold in sorted(set(scores.tolist()), reverse=True):
+        chosen = scores >= threshold
+        recall = (chosen & positive).sum().item() / positive.sum().item()
+        expected += (recall - before) * (chosen & positive).sum().item() / chosen.sum().item()
+        before = recall
+    assert average_precision(scores, positive) == pytest.approx(expected, abs=1e-12)
+    assert average_precision(
+        torch.tensor([0.25, 0.5, 0.75, 1, 0.75, 0.5, 0.25, 0]).double(),
+        torch.tensor([1, 0, 0, 0, 0, 1, 1, 1]).bool(),
+    ) == pytest.approx(0.389286, abs=1e-6)
+
+
+def test_counts_of_two_halves_are_those_of_the_whole():
+    model = white_model(counting)
+    maps = [torch.randn(SIZE, generator=torch.Generator().manual_seed(i)) for i in range(4)]
+    masks = [box(i, i + 4, 1, 6 + (i % 2)) for i in range(4)]
+    found = [explained(model, one) for one in maps]
+    for name in ("pixel_accuracy", "mean_iou"):
+        each = pellucid.measure(model, found, metric=name, truth=masks)
+        pooled = METRICS[name].pool(sum((Counter(one.counts) for one in each), Counter()))
+        above = np.stack([(m > m.double().mean()).view(SIDE, SIDE).numpy() for m in maps])
+        inside = np.stack(masks) == 1
+        ious = [(a & b).sum() / (a | b).sum() for a, b in ((above, inside), (~above, ~inside))]
+        truth = {"pixel_accuracy": (above == inside).mean(), "mean_iou": np.mean(ious)}[name]
+        assert pooled == pytest.approx(truth)
+
+
+@pytest.mark.parametrize(
+    "metric",
+    ["energy_pointing_game", "pixel_accuracy", "mean_iou", "mean_average_precision"],
+)
+def test_a_map_of_the_object_beats_its_opposite(metric):
+    mask = box(2, 5, 3, 6)
+    noise = torch.rand(SIDE, SIDE, generator=torch.Generator().manual_seed(2)).double()
+    good = torch.from_numpy(mask) + 0.5 * noise
+    best, chance, worst = (located(metric, s, mask).value for s in (good, noise, 2 - good))
+    assert worst < chance < best
+
+
+def test_masks_move_with_their_images():
+    """Half the size, and cropped, as the picture is; what is not counted stays so."""
+    mask = np.zeros((16, 24), dtype=int)
+    (
+        mask[4:8, 8:12],
+        mask[12:],
+    ) = 1, -1
+    crop = pellucid.Resize((8, 8), fit="crop")
+    seen = _moved(mask, crop).numpy()
+    expected = np.zeros((8, 8), dtype=int)
+    expected[2:4, 2:4], expected[6:] = 1, -1
+    np.testing.assert_array_equal(seen, expected)
+    np.testing.assert_array_equal(_moved(mask, pellucid.Resize((16, 24))).numpy(), mask)
+
+
+@pytest.mark.parametrize(
+    ("metric", "truth", "fragment"),
+    [
+        ("pointing_game", None, "truth="),
+        ("sparseness", np.zeros((8, 8)), "leave truth= out"),
+        ("pointing_game", np.full((8, 8), 3), "mask of an object"),
+        ("pointing_game", np.zeros((8, 8, 3)), "mask of an object"),
+        ("pointing_game", "cat", "mask of an object"),
+    ],
+)
+def test_truths_that_do_not_fit_are_refused(metric, truth, fragment):
+    with pytest.raises(pellucid.ArgumentError, match=fragment):
+        located(metric, DISTINCT, truth)
+
+
+def test_a_list_of_explanations_has_a_list_of_truths():
+    model = white_model(counting)
+    found = [explained(model, DISTINCT)] * 2
+    with pytest.raises(pellucid.ArgumentError, match="1 for 2 explanations"):
+        pellucid.measure(model, found, metric="mean_iou", truth=[box(0, 4, 0, 4)])

@@ -63,7 +63,8 @@ def measure(
     Other arguments: `target` is the class whose probability is read (None: the class that was
     explained); `truth` is what some metrics compare with, for a list one for each: the mask of the
     object (1 inside, 0 outside, -1 not counted), as large as the image that was explained, which is
-    resized and cropped as that was; or the right class, by name or number; `seed` decides all randomness; `batch_size` changed inputs go through at once.
+    resized and cropped as that was; or the right class, by name or number; `seed` decides all
+    randomness; `batch_size` changed inputs go through at once.
     """
     adapter = as_adapter(model)
     spec = _as_metric(metric)

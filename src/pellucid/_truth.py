@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -45,7 +46,7 @@ def read_truths(
             )
         )
     if spec.truth == "label":
-        return [adapter.class_index(one) for one in found]
+        return [adapter.class_index(_named(one), "truth") for one in found]
     preprocessing = cast(Images, adapter).reader.preprocessing
     return [_moved(_checked(one), preprocessing) for one in found]
 
@@ -55,6 +56,11 @@ _MEANING = {
     "mask": "the mask of the object",
     "label": "the right class",
 }
+
+
+def _named(label: Any) -> Any:
+    """A class by its name, or by a number of any library."""
+    return operator.index(label) if hasattr(label, "__index__") else label
 
 
 def _checked(mask: Any) -> np.ndarray[Any, Any]:
