@@ -335,3 +335,120 @@ def test_a_list_of_explanations_has_a_list_of_truths():
     found = [explained(model, DISTINCT)] * 2
     with pytest.raises(pellucid.ArgumentError, match="1 for 2 explanations"):
         pellucid.measure(model, found, metric="mean_iou", truth=[box(0, 4, 0, 4)])
+
+
+# ---- perturbation, AOPC and log-odds -------------------------------------------------------------
+
+LINE = torch.arange(100, 0, -1).double()  # ten by ten pixels, the first of which goes first
+
+
+def line_model(read):
+    """A black box on white 10 x 10 pictures, by the fraction of its pixels that is left."""
+
+    def function(images):
+        p = np.array([read((one[..., 0] > 127).mean()) for one in images])
+        return np.stack([np.log(p), np.log1p(-p)], axis=1)
+
+    return pellucid.blackbox(function, kind="image", labels=["seen", "not"], size=(10, 10))
+
+
+def on_line(metric, read, scores=LINE, **params):
+    model = line_model(read)
+    picture = np.full((10, 10, 3), 255, dtype=np.uint8)
+    found = pellucid.explain(model, picture, method="random", target="seen")
+    found = replace(found, scores=scores.view(10, 10))
+    return pellucid.measure(model, found, metric=metric, **params)
+
+
+@pytest.mark.parametrize("metric", ["positive_perturbation", "negative_perturbation"])
+@pytest.mark.parametrize(("last", "truth"), [(0.1, "seen"), (0.9, "seen"), (0.1, "not")])
+def test_a_classifier_that_only_an_empty_picture_changes(metric, last, truth):
+    """Right at all levels but the last: 0.975 + 0.025 a; wrong at those where it was right."""
+    found = on_line(metric, lambda left: 0.9 if left > 0 else last, truth=truth)
+    at_last = float(last > 0.5)
+    seen = 0.975 + 0.025 * at_last
+    assert found.value == pytest.approx(seen if truth == "seen" else 1 - seen)
+    assert found.evaluations == 21
+    assert len(found.curve) == 21
+
+
+def test_perturbations_of_a_planted_model():
+    """The class is seen while more than half of a weighted picture is left."""
+    weights = torch.rand(SIZE, generator=torch.Generator().manual_seed(4)).double() ** 4
+    share = (weights / weights.sum()).view(SIDE, SIDE).numpy()
+    model = white_model(lambda present: 0.05 + 0.9 * (present * share).sum())
+    positive, random, reversed_ = (
+        measured("positive_perturbation", model, s, truth="seen").value
+        for s in (weights, DISTINCT, -weights)
+    )
+    assert positive < random < reversed_
+    negative = measured("negative_perturbation", model, weights, truth=0).value
+    assert negative == pytest.approx(reversed_)  # the lowest first is the opposite's highest first
+    for name, sign in (("aopc", 1), ("log_odds", -1)):
+        best, chance, worst = (
+            sign * measured(name, model, s).value for s in (weights, DISTINCT, -weights)
+        )
+        assert worst < chance < best
+
+
+def test_perturbation_as_the_paper_writes_it():
+    """Level by level and pixel by pixel, the right class once as predicted and once as another."""
+    model, (found, _) = vit_explained()
+    x = model.encode([found.item.view], pellucid.Target()).inputs["pixel_values"]
+    black = (-x.new_tensor([0.4, 0.5, 0.6]) / 0.5).view(1, 3, 1)
+    size = found.map().numel()
+    runs = {}
+    for sign in (1, -1):
+        order = (-sign * found.map().flatten()).argsort(stable=True)
+        runs[sign] = []
+        for percent in range(0, 101, 5):
+            changed = x.clone().flatten(2)
+            changed[:, :, order[: size * percent // 100]] = black
+            with torch.no_grad():
+                runs[sign].append(model.module(pixel_values=changed.view_as(x)).logits[0])
+    for name, sign in (("positive_perturbation", 1), ("negative_perturbation", -1)):
+        for label in range(len(model.labels)):
+            accuracy = [float(logits.argmax() == label) for logits in runs[sign]]
+            got = pellucid.measure(model, found, metric=name, truth=label)
+            assert got.curve == pytest.approx(accuracy)
+            assert got.value == pytest.approx(np.trapezoid(accuracy, dx=0.05))
+    p = torch.stack(runs[1]).softmax(dim=-1)[:, 1]
+    aopc = pellucid.measure(model, found, metric="aopc").value
+    assert aopc == pytest.approx((p[0] - p).mean().item(), abs=1e-10)
+    ratio = -(p[0] / p).log().mean().item()
+    assert pellucid.measure(model, found, metric="log_odds").value == pytest.approx(ratio, abs=1e-9)
+
+
+def test_aopc_and_log_odds_of_known_curves():
+    def linear(left):
+        return 0.2 + 0.6 * left
+
+    def falling(left):
+        return 0.8 * np.exp(-2 * (1 - left))
+
+    assert on_line("aopc", linear).value == pytest.approx(0.3, abs=1e-9)
+    assert on_line("aopc", falling).value == pytest.approx(0.448704, abs=1e-6)
+    assert on_line("aopc", lambda left: 0.3).value == pytest.approx(0.0, abs=1e-12)
+    assert on_line("log_odds", falling).value == pytest.approx(-1.0, abs=1e-9)
+    assert on_line("log_odds", linear).value == pytest.approx(-0.545741, abs=1e-6)
+    assert on_line("log_odds", lambda left: 0.3).value == pytest.approx(0.0, abs=1e-12)
+    assert (METRICS["aopc"].better, METRICS["log_odds"].better) == ("higher", "lower")
+
+
+def test_log_odds_of_a_class_that_vanishes_are_finite():
+    """A probability that float64 writes as zero still has a logarithm."""
+
+    def function(images):
+        left = np.array([(one[..., 0] > 127).mean() for one in images])
+        return np.stack([2000 * left - 2000, 0 * left], axis=1)
+
+    model = pellucid.blackbox(function, kind="image", labels=["seen", "not"], size=(SIDE, SIDE))
+    left = 1 - np.arange(21) * 64 // 20 / 64
+    expected = np.mean(-np.logaddexp(0, 2000 - 2000 * left) + np.log(2))
+    assert measured("log_odds", model, DISTINCT).value == pytest.approx(expected)
+
+
+def test_an_unknown_label_is_refused():
+    with pytest.raises(pellucid.ArgumentError, match="truth"):
+        located("positive_perturbation", DISTINCT, "cat")
+    assert located("positive_perturbation", DISTINCT, np.int64(0)).value is not None

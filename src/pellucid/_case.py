@@ -382,6 +382,14 @@ class Case:
         check_finite(value, self.adapter.name)
         return value
 
+    def classes_of(self, batch: Batch, rows: Tensor) -> Tensor:
+        """The class predicted for each input of another batch, made from these rows of ours."""
+        self.meter.forward(rows)
+        with torch.no_grad():
+            logits = self.adapter.rows(self.adapter.output(batch), batch)[:, 0]
+        check_finite(logits, self.adapter.name)
+        return logits.argmax(dim=-1)
+
     # ---- randomness --------------------------------------------------------------------------
 
     @cached_property

@@ -39,6 +39,9 @@ REFERENCES: dict[str, str] = {
     "Explanation of Black-box Models. BMVC 2018. arXiv:1806.07421",
     "qiang2022attcat": "Y. Qiang, D. Pan, C. Li, X. Li, R. Jang, D. Zhu. AttCAT: Explaining "
     "Transformers via Attentive Class Activation Tokens. NeurIPS 2022",
+    "samek2017evaluating": "W. Samek, A. Binder, G. Montavon, S. Lapuschkin, K.-R. Müller. "
+    "Evaluating the Visualization of What a Deep Neural Network Has Learned. TNNLS 28, 2017. "
+    "arXiv:1509.06321",
     "selvaraju2017gradcam": "R. R. Selvaraju et al. Grad-CAM: Visual Explanations from Deep "
     "Networks via Gradient-based Localization. ICCV 2017. arXiv:1610.02391",
     "shrikumar2016just": "A. Shrikumar, P. Greenside, A. Shcherbina, A. Kundaje. Not Just a Black "

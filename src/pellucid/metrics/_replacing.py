@@ -17,7 +17,7 @@ from torch import Tensor
 from pellucid._baselines import Baseline, Space, baseline_pixels
 from pellucid._case import Case
 from pellucid._errors import ArgumentError, explain_error
-from pellucid._perturb import evaluate_versions
+from pellucid._perturb import stream
 from pellucid._types import Batch
 from pellucid.metrics._ranking import Ties, ranks
 
@@ -64,13 +64,37 @@ def replacing_curves(
     case: Case, order: Tensor, versions: Tensor, baseline: Baseline, space: Space
 ) -> Tensor:
     """The explained number of these versions of each image (b v)."""
+    return _curves(case, order, versions, baseline, space, case.score_of, case.value)
+
+
+def predicted_classes(
+    case: Case, order: Tensor, versions: Tensor, baseline: Baseline, space: Space
+) -> Tensor:
+    """The class that is predicted for these versions of each image (b v)."""
+    clean = case.rows[:, 0].argmax(dim=-1)
+    return _curves(case, order, versions, baseline, space, case.classes_of, clean)
+
+
+def _curves(
+    case: Case,
+    order: Tensor,
+    versions: Tensor,
+    baseline: Baseline,
+    space: Space,
+    read: Callable[[Batch, Tensor], Tensor],
+    clean: Tensor,
+) -> Tensor:
+    """What is read of every version, each evaluated once; of the image itself it is known."""
     distinct, inverse = versions.unique(return_inverse=True)
     changed = distinct[distinct != 0]
     make = replaced_batches(case, order, changed, baseline, space)
     rows = torch.arange(len(order)).repeat_interleave(len(changed))
-    curves = torch.empty(len(order), len(distinct), dtype=torch.float64)
-    curves[:, distinct != 0] = evaluate_versions(case, rows, make).view(len(order), -1)
-    curves[:, distinct == 0] = case.value.cpu()[:, None]
+    found = torch.empty(len(rows), dtype=clean.dtype)
+    for jobs, some in stream(case, rows, lambda jobs: read(make(jobs), rows[jobs]).cpu()):
+        found[jobs] = some
+    curves = torch.empty(len(order), len(distinct), dtype=clean.dtype)
+    curves[:, distinct != 0] = found.view(len(order), -1)
+    curves[:, distinct == 0] = clean.cpu()[:, None]
     return curves[:, inverse]
 
 
