@@ -11,6 +11,7 @@ import torch
 
 import pellucid
 from pellucid._baselines import blurred
+from pellucid._case import Case
 from pellucid._truth import _moved
 from pellucid.metrics import METRICS
 from pellucid.metrics.mean_average_precision import average_precision
@@ -452,3 +453,95 @@ def test_an_unknown_label_is_refused():
     with pytest.raises(pellucid.ArgumentError, match="truth"):
         located("positive_perturbation", DISTINCT, "cat")
     assert located("positive_perturbation", DISTINCT, np.int64(0)).value is not None
+
+
+# ---- sensitivity ---------------------------------------------------------------------------------
+
+
+def sensitivity(method, size=32, value=127, **params):
+    """Of a function of a case, on a flat image of a black box that reads one channel."""
+
+    def function(images):
+        return np.zeros((len(images), 2))
+
+    box_ = pellucid.blackbox(function, kind="image", labels=["a", "b"], size=(size, size))
+    picture = np.full((size, size, 3), value, dtype=np.uint8)
+    found = pellucid.explain(box_, picture, method=method, target="a")
+    return pellucid.measure(box_, found, metric="max_sensitivity", method=method, **params).value
+
+
+def itself(case):
+    return case.pixels[:, 0]
+
+
+def constant(case):
+    return torch.ones_like(case.pixels[:, 0])
+
+
+def nothing(case):
+    return torch.zeros_like(case.pixels[:, 0])
+
+
+def random_again(case):
+    return torch.stack([torch.rand(case.pixels.shape[2:], generator=g) for g in case.generators])
+
+
+def test_sensitivity_of_known_explainers():
+    expected = 0.02 / np.sqrt(3)  # of noise that is uniform, over an image of ones
+    found = sensitivity(itself, value=255)
+    assert found == pytest.approx(expected, rel=0.05)
+    assert found > expected  # the largest of ten
+    assert sensitivity(lambda case: 3 * case.pixels[:, 0], value=255) == pytest.approx(found)
+    assert sensitivity(itself, value=255, radius=0.0) == 0
+    assert sensitivity(constant) == 0
+    assert sensitivity(nothing) == 0
+    assert sensitivity(random_again) == 0  # the same draws for all
+    few, many = (sensitivity(itself, value=255, samples=j) for j in (2, 20))
+    assert few <= found <= many
+
+
+def test_sensitivity_is_that_of_explaining_the_noisy_images_one_by_one():
+    """A method of gradients, with the class frozen, against the model's own gradients."""
+    model, found = vit_explained()
+    measured_ = pellucid.measure(model, found, metric="max_sensitivity", samples=3, radius=0.5)
+    for one, got in zip(found, measured_, strict=True):
+        x = model.encode([one.item.view], pellucid.Target()).inputs["pixel_values"]
+        target = pellucid.Target(one.index, "probability")
+        batch = model.batch([one.item], target)
+        case = Case(model, batch, target, spec=METRICS["max_sensitivity"])
+        maps = []
+        for j in (None, 0, 1, 2):
+            noise = torch.zeros(x.shape[1:])
+            if j is not None:
+                noise = torch.rand(x.shape[1:], generator=case.generator(0, j)) - 0.5
+            y = (x + noise.to(x)).requires_grad_()
+            (slope,) = torch.autograd.grad(model.module(pixel_values=y).logits[0, 1], y)
+            maps.append((slope * y).sum(dim=1)[0].detach())
+        clean, *others = maps
+        expected = max((clean - other).norm() / clean.norm() for other in others)
+        assert got.value == pytest.approx(expected.item(), rel=1e-6)
+        assert got.evaluations == 4
+
+
+def test_sensitivity_of_patch_maps_does_not_depend_on_the_batch():
+    model = build("vit", dtype=torch.float64)
+    found = pellucid.explain(model, sample_inputs(model), method="rollout")
+    wide, narrow = (
+        pellucid.measure(model, found, metric="max_sensitivity", batch_size=n) for n in (32, 2)
+    )
+    for one, other in zip(wide, narrow, strict=True):
+        assert one.value == pytest.approx(other.value, abs=1e-12)
+        assert one.value > 0
+
+
+@pytest.mark.parametrize("params", [{"samples": 0}, {"radius": -0.1}])
+def test_noise_that_cannot_be_drawn_is_refused(params):
+    with pytest.raises(pellucid.ArgumentError, match=next(iter(params))):
+        measured("max_sensitivity", white_model(counting), DISTINCT, **params)
+
+
+def test_what_cannot_be_explained_again_is_refused():
+    model, (found, _) = vit_explained()
+    nameless = replace(found, target=None)
+    with pytest.raises(pellucid.ArgumentError, match="function of the output"):
+        pellucid.measure(model, nameless, metric="max_sensitivity")

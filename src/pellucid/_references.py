@@ -62,6 +62,8 @@ REFERENCES: dict[str, str] = {
     "Towards Faithful Post-hoc Explanation for Vision Transformer. CVPR 2024. arXiv:2403.14552",
     "xie2022vitcx": "W. Xie, X.-H. Li, C. C. Cao, N. L. Zhang. ViT-CX: Causal Explanation of "
     "Vision Transformers. IJCAI 2023. arXiv:2211.03064",
+    "yeh2019infidelity": "C.-K. Yeh, C.-Y. Hsieh, A. Suggala, D. I. Inouye, P. Ravikumar. On the "
+    "(In)fidelity and Sensitivity of Explanations. NeurIPS 2019. arXiv:1901.09392",
     "yuan2021explaining": "T. Yuan, X. Li, H. Xiong, H. Cao, D. Dou. Explaining Information Flow "
     "Inside Vision Transformers Using Markov Chain. NeurIPS Workshops 2021",
     "zeiler2014visualizing": "M. D. Zeiler, R. Fergus. Visualizing and Understanding Convolutional "

@@ -9,6 +9,7 @@ from pellucid.metrics.energy_pointing_game import energy_pointing_game
 from pellucid.metrics.insertion import insertion
 from pellucid.metrics.insertion_minus_deletion import insertion_minus_deletion
 from pellucid.metrics.log_odds import log_odds
+from pellucid.metrics.max_sensitivity import max_sensitivity
 from pellucid.metrics.mean_average_precision import mean_average_precision
 from pellucid.metrics.mean_iou import mean_iou
 from pellucid.metrics.perturbation import negative_perturbation, positive_perturbation
@@ -34,5 +35,6 @@ METRICS: dict[str, Metric] = {
         negative_perturbation,
         aopc,
         log_odds,
+        max_sensitivity,
     )
 }
