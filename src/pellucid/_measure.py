@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import torch
 
+from pellucid._again import explain_again
 from pellucid._arguments import integer
 from pellucid._batches import run_in_batches
 from pellucid._case import Case
@@ -105,9 +106,15 @@ def _measure_class(
         truths = [] if spec.truth is None else [[group[i][1] for i in chosen]]
         batch = adapter.batch([one.item for one in some], target)
         _check_tokens(some, batch)
-        meter = Meter(len(batch))
         case = Case(
-            adapter, batch, target, seed=seed, batch_size=batch_size, spec=spec, meter=meter
+            adapter,
+            batch,
+            target,
+            seed=seed,
+            batch_size=batch_size,
+            spec=spec,
+            meter=Meter(len(batch)),
+            again=explain_again,
         )
         with precision.formulas(adapter.device):
             measured: Measured = spec(case, some, *truths, **params)

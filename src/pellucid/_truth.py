@@ -14,10 +14,9 @@ from torch import Tensor
 from pellucid._errors import ArgumentError, explain_error
 from pellucid._results import Explanation
 from pellucid._spec import Metric
+from pellucid._types import IGNORED, INSIDE, OUTSIDE
 from pellucid.adapters.base import Adapter, Images
 from pellucid.adapters.image import Preprocessing
-
-IGNORED, OUTSIDE, INSIDE = -1, 0, 1
 
 
 def read_truths(

@@ -16,6 +16,7 @@ from torch import Tensor
 
 Role = Literal["content", "special", "continuation"]
 Removal = Literal["delete", "mask", "unk", "pad"]  # what becomes of tokens that are taken away
+IGNORED, OUTSIDE, INSIDE = -1, 0, 1  # of a pixel of a mask
 
 
 @dataclass(frozen=True, slots=True)

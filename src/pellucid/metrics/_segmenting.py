@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pellucid._truth import IGNORED, INSIDE
+from pellucid._types import IGNORED, INSIDE
 
 
 def segmented(scores: Tensor, truth: Tensor) -> tuple[Tensor, Tensor]:

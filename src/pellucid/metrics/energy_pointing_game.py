@@ -9,8 +9,7 @@ from torch import Tensor
 from pellucid._case import Case
 from pellucid._results import Explanation
 from pellucid._spec import metric
-from pellucid._truth import INSIDE
-from pellucid._types import Measured
+from pellucid._types import INSIDE, Measured
 
 
 @metric(

@@ -7,22 +7,17 @@ the number is about the method with its parameters and about this image, not abo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from pellucid._arguments import integer
-from pellucid._batches import in_pieces
 from pellucid._case import Case
 from pellucid._errors import ArgumentError, explain_error
-from pellucid._explain import attribution_of
 from pellucid._results import Explanation
-from pellucid._spec import as_method, metric
-from pellucid._target import Target
+from pellucid._spec import metric
 from pellucid._types import Measured
-from pellucid.methods import METHODS
 
 
 @metric(
@@ -57,8 +52,8 @@ def max_sensitivity(
         )
     values = []
     for row, explanation in enumerate(explanations):
-        maps = _maps(case, row, explanation, _noise(case, row, samples, radius), method)
-        clean, *others = maps
+        noisy = case.pixels[row] + _noise(case, row, samples, radius).to(case.pixels)
+        clean, *others = case.explained_again(row, explanation, noisy, method)
         largest = max(float((clean - other).norm()) for other in others)
         values.append(largest / (float(clean.norm()) or 1.0))
     return Measured(values=values)
@@ -69,47 +64,3 @@ def _noise(case: Case, row: int, samples: int, radius: float) -> Tensor:
     shape = case.pixels.shape[1:]
     drawn = [torch.rand(shape, generator=case.generator(row, j)) for j in range(samples)]
     return torch.stack([torch.zeros(shape), *(radius * (2 * u - 1) for u in drawn)])
-
-
-def _maps(
-    case: Case,
-    row: int,
-    explanation: Explanation,
-    noise: Tensor,
-    method: Callable[..., Any] | None,
-) -> list[Tensor]:
-    """The maps of one image with each noise, by the method that explained it."""
-    spec, _ = as_method(method or explanation.method, METHODS)
-    target = _frozen(explanation)
-    pixels = case.pixels[row] + noise.to(case.pixels)
-
-    def work(numbers: list[int]) -> list[Tensor]:
-        batch = case.batch.take([row] * len(numbers))
-        again = Case(
-            case.adapter,
-            case.images.with_pixels(batch, pixels[numbers]),
-            target,
-            seed=explanation.provenance.seed,
-            batch_size=case.batch_size,
-            spec=spec,
-        )
-        scores = attribution_of(again, spec, explanation.params).scores
-        case.meter.forwards[row] += again.meter.forwards.sum()
-        return [replace(explanation, scores=one).map() for one in scores]
-
-    pieces = [chunk.tolist() for chunk in torch.arange(len(noise)).split(case.batch_size)]
-    return [one for _, found in in_pieces(pieces, work) for one in found]
-
-
-def _frozen(explanation: Explanation) -> Target:
-    """The target of the explanation, with the class that it was decided to be."""
-    if explanation.target is None:
-        raise ArgumentError(
-            explain_error(
-                "a function of the output is not kept with an explanation",
-                got=f"an explanation of the {explanation.explains}",
-                expected="an explanation of a class",
-                instead=f"pellucid.explain(..., target={explanation.label!r})",
-            )
-        )
-    return replace(explanation.target, label=explanation.index)

@@ -14,8 +14,7 @@ from torch import Tensor
 from pellucid._case import Case
 from pellucid._results import Explanation
 from pellucid._spec import metric
-from pellucid._truth import IGNORED, INSIDE
-from pellucid._types import Measured
+from pellucid._types import IGNORED, INSIDE, Measured
 from pellucid.metrics._ranking import tie_fraction
 from pellucid.metrics._segmenting import unit_scores
 

@@ -14,8 +14,7 @@ from pellucid._arguments import integer
 from pellucid._case import Case
 from pellucid._results import Explanation
 from pellucid._spec import metric
-from pellucid._truth import INSIDE
-from pellucid._types import Measured
+from pellucid._types import INSIDE, Measured
 from pellucid.metrics._ranking import tie_fraction
 
 
