@@ -223,6 +223,14 @@ def test_pointing_game_skips_what_cannot_be_missed():
     assert (empty.value, empty.skipped) == (None, "no object in the mask")
 
 
+def test_pixels_that_are_not_labelled_are_neither_hit_nor_missed():
+    mask = box(2, 5, 3, 6)
+    mask[0] = -1
+    scores = 2 * delta(0, 0) + delta(4, 4)
+    assert located("pointing_game", scores, mask).value == 1
+    assert located("energy_pointing_game", scores, mask).value == 1
+
+
 def test_energy_pointing_game():
     mask = box(2, 5, 3, 6)
     uniform = located("energy_pointing_game", torch.full((SIZE,), -2.0), mask)

@@ -9,7 +9,7 @@ from torch import Tensor
 from pellucid._case import Case
 from pellucid._results import Explanation
 from pellucid._spec import metric
-from pellucid._types import INSIDE, Measured
+from pellucid._types import IGNORED, INSIDE, Measured
 
 
 @metric(
@@ -22,11 +22,12 @@ from pellucid._types import INSIDE, Measured
 def energy_pointing_game(
     case: Case, explanations: Sequence[Explanation], truths: Sequence[Tensor]
 ) -> Measured:
-    """The part of the map's size, sum |A| over all pixels, that lies on the object.
+    """The part of the map's size, sum |A| over the labelled pixels, that lies on the object.
 
     A map that is equal everywhere gets the part of the image that the object covers.
     """
-    sizes = [explanation.map().abs() for explanation in explanations]
+    pairs = zip(explanations, truths, strict=True)
+    sizes = [one.map().abs() * (truth != IGNORED) for one, truth in pairs]
     objects = [truth == INSIDE for truth in truths]
     skipped = [_reason(a, inside) for a, inside in zip(sizes, objects, strict=True)]
     values = [

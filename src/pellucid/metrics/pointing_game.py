@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+import torch
 from torch import Tensor
 
 from pellucid._arguments import integer
 from pellucid._case import Case
 from pellucid._results import Explanation
 from pellucid._spec import metric
-from pellucid._types import INSIDE, Measured
+from pellucid._types import IGNORED, INSIDE, Measured
 from pellucid.metrics._ranking import tie_fraction
 
 
@@ -37,16 +38,21 @@ def pointing_game(
     """1 where the highest score lies on the object, 0 where it does not.
 
     A point at most `tolerance` pixels from the object is a hit (the paper: 15). An object that
-    covers `max_coverage` of the image or more is skipped. Of several highest scores the "first" in
+    covers `max_coverage` of the image or more is skipped. A pixel that is not labelled cannot be the
+    highest. Of several highest scores the "first" in
     reading order is taken, or "any" of them may hit.
     """
     integer("tolerance", tolerance, 0, 15)
     maps = [explanation.map() for explanation in explanations]
     objects = [truth == INSIDE for truth in truths]
+    labelled = [
+        scores.masked_fill(truth == IGNORED, -torch.inf)
+        for scores, truth in zip(maps, truths, strict=True)
+    ]
     skipped = [_reason(inside, max_coverage) for inside in objects]
     hits = [
         None if reason else float(_hit(scores, inside, tolerance, ties))
-        for scores, inside, reason in zip(maps, objects, skipped, strict=True)
+        for scores, inside, reason in zip(labelled, objects, skipped, strict=True)
     ]
     return Measured(values=hits, skipped=skipped, ties=[tie_fraction(one) for one in maps])
 
