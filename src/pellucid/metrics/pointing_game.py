@@ -38,9 +38,8 @@ def pointing_game(
     """1 where the highest score lies on the object, 0 where it does not.
 
     A point at most `tolerance` pixels from the object is a hit (the paper: 15). An object that
-    covers `max_coverage` of the image or more is skipped. A pixel that is not labelled cannot be the
-    highest. Of several highest scores the "first" in
-    reading order is taken, or "any" of them may hit.
+    covers `max_coverage` of the image or more is skipped. A pixel that is not labelled is never
+    the highest. Of several highest scores the "first" in reading order is taken, or "any" may hit.
     """
     integer("tolerance", tolerance, 0, 15)
     maps = [explanation.map() for explanation in explanations]
