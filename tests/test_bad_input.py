@@ -217,7 +217,7 @@ def test_explain_says_what_is_wrong(tiny, regression, row):
     ("options", "fragments"),
     [
         ({"metric": "deletoin"}, ["metric", "deletoin", "'deletion'"]),
-        ({"metric": "aopc"}, ["metric", "aopc", "text_deletion"]),
+        ({"metric": "no_such"}, ["metric", "no_such", "text_deletion"]),
         ({"metric": None}, ["metric", "None"]),
         ({"metric": ["deletion"]}, ["metric"]),
         ({"metric": "text_deletion", "stpe": 2}, ["stpe", "'step'"]),

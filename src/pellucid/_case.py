@@ -52,6 +52,7 @@ class Case:
         spec: Method | Metric | None = None,
         meter: Meter | None = None,
         progress: Progress = False,
+        again: Callable[..., list[Tensor]] | None = None,
     ) -> None:
         self.adapter = adapter
         self.batch = batch
@@ -60,6 +61,7 @@ class Case:
         self.batch_size = min(batch_size, adapter.largest_batch or batch_size)
         self.meter = meter or Meter(len(batch))
         self.progress = progress
+        self._again = again
         self.used = Needs.NOTHING
         self._spec = spec
         self._purpose = "" if spec is None else f"{spec.role} {spec.name}"
@@ -381,6 +383,21 @@ class Case:
             value = self._number(objective, self.adapter.output(batch), batch)
         check_finite(value, self.adapter.name)
         return value
+
+    def classes_of(self, batch: Batch, rows: Tensor) -> Tensor:
+        """The class predicted for each input of another batch, made from these rows of ours."""
+        self.meter.forward(rows)
+        with torch.no_grad():
+            logits = self.adapter.rows(self.adapter.output(batch), batch)[:, 0]
+        check_finite(logits, self.adapter.name)
+        return logits.argmax(dim=-1)
+
+    def explained_again(
+        self, row: int, explanation: Any, pixels: Tensor, method: Callable[..., Any] | None = None
+    ) -> list[Tensor]:
+        """The maps of other pixels (j c h w) for one input, by what explained it; for metrics."""
+        assert self._again is not None, "only a case of `measure` can explain again"
+        return self._again(self, row, explanation, pixels, method)
 
     # ---- randomness --------------------------------------------------------------------------
 

@@ -149,15 +149,20 @@ class _Engine:
         )
         began = time.perf_counter()
         with precision.formulas(self.adapter.device):
-            found = self.spec(case, **self.params)
-            attribution = found if isinstance(found, Attribution) else Attribution(found)
-            scores = _checked_scores(self.spec, case, attribution.scores)
+            attribution = attribution_of(case, self.spec, self.params)
             case.value  # noqa: B018  # decided here for methods that never ran the unchanged input
         seconds = (time.perf_counter() - began) / len(batch)
         return [
-            _one(case, self.spec, self.params, attribution, scores, row, seconds)
+            _one(case, self.spec, self.params, attribution, row, seconds)
             for row in range(len(batch))
         ]
+
+
+def attribution_of(case: Case, spec: Method, params: Mapping[str, Any]) -> Attribution:
+    """What a method says of a case, its scores checked."""
+    found = spec(case, **params)
+    attribution = found if isinstance(found, Attribution) else Attribution(found)
+    return replace(attribution, scores=_checked_scores(spec, case, attribution.scores))
 
 
 def _checked_scores(spec: Method, case: Case, scores: Tensor) -> Tensor:
@@ -195,13 +200,12 @@ def _one(
     spec: Method,
     params: Mapping[str, Any],
     attribution: Attribution,
-    scores: Tensor,
     row: int,
     seconds: float,
 ) -> Explanation:
     """The explanation of one input of the batch."""
     item = case.batch.items[row]
-    real = case.mask[row].cpu()
+    scores, real = attribution.scores, case.mask[row].cpu()
     own = scores[row][real] if scores.dim() == 2 else scores[row]
     notes = attribution.notes[row] if attribution.notes else ()
     return Explanation(

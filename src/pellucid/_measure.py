@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import torch
 
+from pellucid._again import explain_again
 from pellucid._arguments import integer
 from pellucid._batches import run_in_batches
 from pellucid._case import Case
@@ -19,6 +20,7 @@ from pellucid._needs import require
 from pellucid._results import Explanation
 from pellucid._spec import Better, Metric, bound_parameters
 from pellucid._target import Target
+from pellucid._truth import read_truths
 from pellucid._types import Batch, Measured
 from pellucid.adapters import as_adapter
 from pellucid.adapters.base import Adapter
@@ -39,6 +41,7 @@ class Measurement:
     curve: tuple[float, ...] = ()
     ties: float = 0.0  # the fraction of scores that equal another one
     skipped: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)  # to be summed over a data set
 
 
 @torch.inference_mode(False)
@@ -48,6 +51,7 @@ def measure(
     *,
     metric: str | Metric,
     target: int | str | None = None,
+    truth: Any = None,
     seed: int = 0,
     batch_size: int = 32,
     **params: Any,
@@ -58,7 +62,10 @@ def measure(
     `metric` is a name from `list_metrics()`. Further keywords are the metric's own.
 
     Other arguments: `target` is the class whose probability is read (None: the class that was
-    explained); `seed` decides all randomness; `batch_size` changed inputs go through at once.
+    explained); `truth` is what some metrics compare with, for a list one for each: the mask of the
+    object (1 inside, 0 outside, -1 not counted), as large as the image that was explained, which is
+    resized and cropped as that was; or the right class, by name or number; `seed` decides all
+    randomness; `batch_size` changed inputs go through at once.
     """
     adapter = as_adapter(model)
     spec = _as_metric(metric)
@@ -70,12 +77,13 @@ def measure(
     found = list(explanations) if isinstance(explanations, Sequence) else [explanations]
     for explanation in found:
         check_measurable(explanation, adapter)
+    truths = read_truths(truth, found, several, spec, adapter)
     groups: dict[Target, list[int]] = defaultdict(list)
     for position, explanation in enumerate(found):
-        groups[_measured_target(explanation, target, adapter)].append(position)
+        groups[_measured_target(explanation, target, spec, adapter)].append(position)
     results: dict[int, Measurement] = {}
     for goal, positions in groups.items():
-        group = [found[position] for position in positions]
+        group = [(found[position], truths[position]) for position in positions]
         measured = _measure_class(adapter, group, spec, params, goal, seed, batch_size)
         results |= dict(zip(positions, measured, strict=True))
     ordered = [results[position] for position in range(len(found))]
@@ -84,7 +92,7 @@ def measure(
 
 def _measure_class(
     adapter: Adapter,
-    explanations: list[Explanation],
+    group: list[tuple[Explanation, Any]],
     spec: Metric,
     params: Mapping[str, Any],
     target: Target,
@@ -94,18 +102,25 @@ def _measure_class(
     """Measure explanations by the probability of one class."""
 
     def work(chosen: list[int]) -> list[Measurement]:
-        some = [explanations[i] for i in chosen]
+        some = [group[i][0] for i in chosen]
+        truths = [] if spec.truth is None else [[group[i][1] for i in chosen]]
         batch = adapter.batch([one.item for one in some], target)
         _check_tokens(some, batch)
-        meter = Meter(len(batch))
         case = Case(
-            adapter, batch, target, seed=seed, batch_size=batch_size, spec=spec, meter=meter
+            adapter,
+            batch,
+            target,
+            seed=seed,
+            batch_size=batch_size,
+            spec=spec,
+            meter=Meter(len(batch)),
+            again=explain_again,
         )
         with precision.formulas(adapter.device):
-            measured: Measured = spec(case, some, **params)
+            measured: Measured = spec(case, some, *truths, **params)
         return [_one(case, spec, params, measured, row) for row in range(len(some))]
 
-    items = [explanation.item for explanation in explanations]
+    items = [explanation.item for explanation, _ in group]
     return run_in_batches(items, work, batch_size, False, adapter.largest_batch)
 
 
@@ -132,6 +147,7 @@ def _one(
         curve=tuple(measured.curves[row].tolist()) if measured.curves else (),
         ties=measured.ties[row] if measured.ties else 0.0,
         skipped=measured.skipped[row] if measured.skipped else "",
+        counts=measured.counts[row] if measured.counts else {},
     )
 
 
@@ -143,7 +159,9 @@ def _as_metric(metric: str | Metric) -> Metric:
     return METRICS[metric]
 
 
-def _measured_target(explanation: Explanation, asked: int | str | None, adapter: Adapter) -> Target:
+def _measured_target(
+    explanation: Explanation, asked: int | str | None, spec: Metric, adapter: Adapter
+) -> Target:
     """The probability that is read: of the class asked for, or of the one that was explained."""
     index = explanation.index if asked is None else adapter.class_index(asked)
     if index is None:
@@ -158,7 +176,7 @@ def _measured_target(explanation: Explanation, asked: int | str | None, adapter:
             )
         )
     mask = explanation.target.mask if explanation.target is not None else 0
-    return Target(label=index, quantity="probability", mask=mask)
+    return Target(label=index, quantity=spec.reads, mask=mask)
 
 
 def _check_tokens(explanations: Sequence[Explanation], batch: Batch) -> None:

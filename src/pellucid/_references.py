@@ -13,6 +13,8 @@ REFERENCES: dict[str, str] = {
     "Unveiling Transformer Perception by Exploring Input Manifolds. 2024. arXiv:2410.06019",
     "binder2016layer": "A. Binder et al. Layer-Wise Relevance Propagation for Neural Networks with "
     "Local Renormalization Layers. ICANN 2016. arXiv:1604.00825",
+    "chalasani2020concise": "P. Chalasani, J. Chen, A. R. Chowdhury, S. Jha, X. Wu. Concise "
+    "Explanations of Neural Networks using Adversarial Training. ICML 2020. arXiv:1810.06583",
     "chefer2021generic": "H. Chefer, S. Gur, L. Wolf. Generic Attention-model Explainability for "
     "Interpreting Bi-Modal and Encoder-Decoder Transformers. ICCV 2021. arXiv:2103.15679",
     "chefer2021transformer": "H. Chefer, S. Gur, L. Wolf. Transformer Interpretability Beyond "
@@ -37,6 +39,9 @@ REFERENCES: dict[str, str] = {
     "Explanation of Black-box Models. BMVC 2018. arXiv:1806.07421",
     "qiang2022attcat": "Y. Qiang, D. Pan, C. Li, X. Li, R. Jang, D. Zhu. AttCAT: Explaining "
     "Transformers via Attentive Class Activation Tokens. NeurIPS 2022",
+    "samek2017evaluating": "W. Samek, A. Binder, G. Montavon, S. Lapuschkin, K.-R. Müller. "
+    "Evaluating the Visualization of What a Deep Neural Network Has Learned. TNNLS 28, 2017. "
+    "arXiv:1509.06321",
     "selvaraju2017gradcam": "R. R. Selvaraju et al. Grad-CAM: Visual Explanations from Deep "
     "Networks via Gradient-based Localization. ICCV 2017. arXiv:1610.02391",
     "shrikumar2016just": "A. Shrikumar, P. Greenside, A. Shcherbina, A. Kundaje. Not Just a Black "
@@ -51,12 +56,18 @@ REFERENCES: dict[str, str] = {
     "Networks. ICML 2017. arXiv:1703.01365",
     "voita2019analyzing": "E. Voita et al. Analyzing Multi-Head Self-Attention: Specialized Heads "
     "Do the Heavy Lifting, the Rest Can Be Pruned. ACL 2019. arXiv:1905.09418",
+    "wang2020score": "H. Wang et al. Score-CAM: Score-Weighted Visual Explanations for "
+    "Convolutional Neural Networks. CVPR Workshops 2020. arXiv:1910.01279",
     "wu2024token": "J. Wu, B. Duan, W. Kang, H. Tang, Y. Yan. Token Transformation Matters: "
     "Towards Faithful Post-hoc Explanation for Vision Transformer. CVPR 2024. arXiv:2403.14552",
     "xie2022vitcx": "W. Xie, X.-H. Li, C. C. Cao, N. L. Zhang. ViT-CX: Causal Explanation of "
     "Vision Transformers. IJCAI 2023. arXiv:2211.03064",
+    "yeh2019infidelity": "C.-K. Yeh, C.-Y. Hsieh, A. Suggala, D. I. Inouye, P. Ravikumar. On the "
+    "(In)fidelity and Sensitivity of Explanations. NeurIPS 2019. arXiv:1901.09392",
     "yuan2021explaining": "T. Yuan, X. Li, H. Xiong, H. Cao, D. Dou. Explaining Information Flow "
     "Inside Vision Transformers Using Markov Chain. NeurIPS Workshops 2021",
     "zeiler2014visualizing": "M. D. Zeiler, R. Fergus. Visualizing and Understanding Convolutional "
     "Networks. ECCV 2014. arXiv:1311.2901",
+    "zhang2018top": "J. Zhang et al. Top-Down Neural Attention by Excitation Backprop. "
+    "IJCV 126, 2018. arXiv:1608.00507",
 }

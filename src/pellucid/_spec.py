@@ -18,6 +18,7 @@ from pellucid._needs import Needs
 from pellucid._target import Quantity
 
 Better = Literal["higher", "lower"]
+TruthKind = Literal["mask", "label"]
 _BOTH = ("text", "image")
 
 
@@ -49,7 +50,10 @@ class Method:
 
 @dataclass(frozen=True)
 class Metric:
-    """A measure: ``function(case, explanations, **parameters)`` gives one number each."""
+    """A measure: ``function(case, explanations, **parameters)`` gives one number each.
+
+    One that needs to know more than the model does takes it, one an explanation, after them.
+    """
 
     function: Callable[..., Any]
     name: str
@@ -59,10 +63,13 @@ class Metric:
     family: str
     kinds: tuple[str, ...] = _BOTH
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    truth: TruthKind | None = None  # what it compares with, besides the model
+    reads: Quantity = "probability"  # the number of the class that a case's score is
+    pool: Callable[[Mapping[str, int]], float | None] | None = None  # from counts to the number
     role: Literal["metric"] = "metric"
 
-    def __call__(self, case: Any, explanations: Any, **parameters: Any) -> Any:
-        return self.function(case, explanations, **parameters)
+    def __call__(self, case: Any, explanations: Any, *truths: Any, **parameters: Any) -> Any:
+        return self.function(case, explanations, *truths, **parameters)
 
     @property
     def summary(self) -> str:
@@ -112,8 +119,15 @@ def metric(
     family: str,
     kinds: tuple[str, ...] = _BOTH,
     presets: Mapping[str, Mapping[str, Any]] | None = None,
+    truth: TruthKind | None = None,
+    reads: Quantity = "probability",
+    pool: Callable[[Mapping[str, int]], float | None] | None = None,
 ) -> Callable[[Callable[..., Any]], Metric]:
-    """Declare a metric. `better` says in which direction it improves."""
+    """Declare a metric. `better` says in which direction it improves.
+
+    `truth` is what it needs besides the model: the "mask" of the object, or the right "label". A
+    metric of a whole data set gives `pool`, which makes the number from the sum of all counts.
+    """
 
     def declare(function: Callable[..., Any]) -> Metric:
         return Metric(
@@ -125,6 +139,9 @@ def metric(
             family,
             kinds,
             presets or {},
+            truth,
+            reads,
+            pool,
         )
 
     return declare
@@ -136,7 +153,7 @@ def bound_parameters(spec: Method | Metric, given: Mapping[str, Any]) -> dict[st
     ``preset="name"`` stands for the parameters of that preset, which the others override.
     """
     given = _with_preset(spec, given)
-    skipped = 1 if spec.role == "method" else 2
+    skipped = 1 if spec.role == "method" else 2 + (spec.truth is not None)
     names = list(inspect.signature(spec.function).parameters.values())[skipped:]
     known = {p.name: p for p in names if p.kind is not inspect.Parameter.VAR_KEYWORD}
     open_ended = len(known) < len(names)

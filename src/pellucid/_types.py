@@ -16,6 +16,7 @@ from torch import Tensor
 
 Role = Literal["content", "special", "continuation"]
 Removal = Literal["delete", "mask", "unk", "pad"]  # what becomes of tokens that are taken away
+IGNORED, OUTSIDE, INSIDE = -1, 0, 1  # of a pixel of a mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +117,12 @@ class Attribution:
 class Measured:
     """What a metric returns: one entry an explanation in every field that is given.
 
-    A value of None means that the explanation was skipped, and `skipped` says why.
+    A value of None means that the explanation was skipped, and `skipped` says why. `counts` are
+    what the number of a whole data set is made of.
     """
 
     values: Sequence[float | None]
     curves: Sequence[Tensor] = ()
     ties: Sequence[float] = ()  # the fraction of scores that equal another one
     skipped: Sequence[str] = ()
+    counts: Sequence[Mapping[str, int]] = ()

@@ -121,20 +121,34 @@ def check_metric(metric: str | Metric, build: Build, **params: Any) -> None:
         check_refusal(lambda: measure(adapter, explained, metric=spec, **params), adapter, spec)
         return
 
+    truths = None if spec.truth is None else _truths(spec, explained)
+
     def numbers(found: Sequence[Any]) -> list[float]:
         return [np.nan if one.value is None else one.value for one in found]
 
-    def run(what: Any, **options: Any) -> Any:
-        return measure(adapter, what, metric=spec, **params, **options)
+    def run(what: Any, truth: Any = truths, **options: Any) -> Any:
+        return measure(adapter, what, metric=spec, truth=truth, **params, **options)
 
-    values = numbers(run(explained))
+    found = run(explained)
+    values = numbers(found)
     assert np.isfinite(values).any(), "every input was skipped"
-    np.testing.assert_allclose(numbers([run(one) for one in explained]), values, atol=1e-8)
-    turned = run(explained[::-1], batch_size=2)[::-1]
+    singles = zip(explained, truths or [None] * len(explained), strict=True)
+    np.testing.assert_allclose(numbers([run(*one) for one in singles]), values, atol=1e-8)
+    turned = run(explained[::-1], truths and truths[::-1], batch_size=2)[::-1]
     np.testing.assert_allclose(numbers(turned), values, atol=1e-8)
     doubled = [replace(one, scores=one.scores * 2) for one in explained]
     np.testing.assert_allclose(numbers(run(doubled)), values, atol=1e-8)
-    check_no_trace(adapter, lambda: run(explained))
+    check_no_trace(adapter, lambda: run(explained), any(one.evaluations for one in found))
+
+
+def _truths(spec: Metric, explained: Sequence[Explanation]) -> list[Any]:
+    """A small object in the middle of every image, or the class that was explained."""
+    if spec.truth == "label":
+        return [one.index for one in explained]
+    mask = np.zeros((16, 16), dtype=np.int8)
+    mask[4:10, 5:9] = 1
+    mask[10:12] = -1
+    return [mask, mask.T, mask[::-1]][: len(explained)]
 
 
 def check_refusal(work: Callable[[], Any], adapter: Adapter, spec: Method | Metric) -> None:
@@ -268,12 +282,17 @@ def _check_jacobian(case: Case) -> None:
 # ---- leaving no trace ----------------------------------------------------------------------------
 
 
-def check_no_trace(adapter: TorchAdapter, work: Callable[[], Any]) -> None:
-    """Model, random state and process are the same after success, and after an error in a block."""
+def check_no_trace(adapter: TorchAdapter, work: Callable[[], Any], runs: bool = True) -> None:
+    """Model, random state and process are the same after success, and after an error in a block.
+
+    `runs`: whether the work runs the model at all, which is where the error is planted.
+    """
     blocks = adapter.anatomy.blocks or (adapter.module,)
     before = fingerprint(adapter)
     work()
     assert_unchanged(before, fingerprint(adapter), "by success")
+    if not runs:
+        return
     with _failing(blocks[-1]):
         try:
             work()

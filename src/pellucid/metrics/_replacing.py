@@ -1,0 +1,123 @@
+"""Images whose pixels are replaced in the order of their scores, and the curve that it gives.
+
+A version is one whole number: 0 is the image itself, k > 0 has its k highest-scored pixels
+replaced, and -k has only those left. So deletion and insertion share their ends, and a version that
+is asked for twice is evaluated once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from pellucid._baselines import Baseline, Space, baseline_pixels
+from pellucid._case import Case
+from pellucid._errors import ArgumentError, explain_error
+from pellucid._perturb import stream
+from pellucid._types import Batch
+from pellucid.metrics._ranking import Ties, ranks
+
+Schedule = Literal["linspace", "ceil"]
+Area = Literal["rise", "tis"]
+
+
+def pixel_order(case: Case, maps: Sequence[Tensor], ties: Ties) -> Tensor:
+    """The rank of every pixel, 0 for the highest score (b h w)."""
+    found = [ranks(m, ties, g).view(m.shape) for m, g in zip(maps, case.generators, strict=True)]
+    return torch.stack(found)
+
+
+def pixel_counts(size: int, steps: int, schedule: Schedule, metric: str) -> Tensor:
+    """How many pixels are changed after each step, the last of which takes all (steps)."""
+    if steps < 1:
+        raise ArgumentError(
+            explain_error(
+                f"{metric} needs a step",
+                got=f"steps={steps}",
+                expected="at least 1",
+                instead="steps=224",
+            )
+        )
+    step = torch.arange(1, steps + 1)
+    if schedule == "linspace":
+        return step * size // steps
+    return (step * math.ceil(size / steps)).clamp(max=size)
+
+
+def deleted(counts: Tensor) -> Tensor:
+    """The versions of deletion: the image, then the image without so many pixels (1+steps)."""
+    return torch.cat([counts.new_zeros(1), counts])
+
+
+def inserted(counts: Tensor, size: int) -> Tensor:
+    """The versions of insertion: the baseline, then the baseline with so many pixels (1+steps)."""
+    only = torch.where(counts < size, -counts, 0)  # all pixels: the image itself
+    only = torch.where(counts > 0, only, size)  # no pixel: nothing but the baseline
+    return torch.cat([counts.new_full((1,), size), only])
+
+
+def replacing_curves(
+    case: Case, order: Tensor, versions: Tensor, baseline: Baseline, space: Space
+) -> Tensor:
+    """The explained number of these versions of each image (b v)."""
+    return _curves(case, order, versions, baseline, space, case.score_of, case.value)
+
+
+def predicted_classes(
+    case: Case, order: Tensor, versions: Tensor, baseline: Baseline, space: Space
+) -> Tensor:
+    """The class that is predicted for these versions of each image (b v)."""
+    clean = case.rows[:, 0].argmax(dim=-1)
+    return _curves(case, order, versions, baseline, space, case.classes_of, clean)
+
+
+def _curves(
+    case: Case,
+    order: Tensor,
+    versions: Tensor,
+    baseline: Baseline,
+    space: Space,
+    read: Callable[[Batch, Tensor], Tensor],
+    clean: Tensor,
+) -> Tensor:
+    """What is read of every version, each evaluated once; of the image itself it is known."""
+    distinct, inverse = versions.unique(return_inverse=True)
+    changed = distinct[distinct != 0]
+    make = replaced_batches(case, order, changed, baseline, space)
+    rows = torch.arange(len(order)).repeat_interleave(len(changed))
+    found = torch.empty(len(rows), dtype=clean.dtype)
+    for jobs, some in stream(case, rows, lambda jobs: read(make(jobs), rows[jobs]).cpu()):
+        found[jobs] = some
+    curves = torch.empty(len(order), len(distinct), dtype=clean.dtype)
+    curves[:, distinct != 0] = found.view(len(order), -1)
+    curves[:, distinct == 0] = clean.cpu()[:, None]
+    return curves[:, inverse]
+
+
+def replaced_batches(
+    case: Case, order: Tensor, versions: Tensor, baseline: Baseline, space: Space
+) -> Callable[[Tensor], Batch]:
+    """What makes the batch of some jobs; job r * len(versions) + v is version v of image r."""
+    pixels = case.pixels  # b c h w
+    base = baseline_pixels(case, pixels, baseline, space)
+    order, versions = order.to(pixels.device), versions.to(pixels.device)
+
+    def make(jobs: Tensor) -> Batch:
+        jobs = jobs.to(pixels.device)
+        rows, version = jobs // len(versions), versions[jobs % len(versions)][:, None, None]
+        first = order[rows] < version.abs()  # j h w
+        changed = torch.where((first == (version > 0))[:, None], base[rows], pixels[rows])
+        return case.images.with_pixels(case.batch.take(rows), changed)
+
+    return make
+
+
+def area(curves: Tensor, auc: Area) -> Tensor:
+    """The normalised trapezoid from step 0 ("rise"), or the mean of the later steps ("tis")."""
+    if auc == "tis":
+        return curves[:, 1:].mean(dim=1)
+    return torch.trapezoid(curves, dim=1) / (curves.shape[1] - 1)
