@@ -640,7 +640,7 @@ def test_boxes_of_data(rule):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"goal": "nonsense"}, "unknown class in target"),
+        ({"goal": "nonsense"}, "unknown class in goal"),
         ({"steps": 0}, "steps is not a number"),
         ({"tokens": [99]}, "there is no such token"),
         ({"tokens": "zebra"}, "nothing of this input is chosen"),

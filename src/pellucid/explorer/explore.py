@@ -91,6 +91,8 @@ def explore(
     adapter.check_state()
     adapter.weights_hash()
     find_space(adapter, space)
+    if target.label is not None:
+        adapter.class_index(target.label, "goal")
     raw, several = gathered(inputs)
     options = {"long": long} if adapter.kind == "text" else {}
     items = each(raw, lambda one: adapter.read(one, target, **options))
