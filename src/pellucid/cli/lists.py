@@ -28,16 +28,16 @@ def methods(for_: For = None) -> None:
 def metrics(for_: For = None) -> None:
     """List the metrics."""
     from pellucid import list_metrics
-    from pellucid._spec import Metric
+    from pellucid._spec import Method
     from pellucid.cli._common import load_model, print_table
 
     rows = []
     for entry in list_metrics(None if for_ is None else load_model(for_)):
-        assert isinstance(entry.spec, Metric)
-        direction = f"{entry.spec.better} is better"
-        rows.append(
-            [entry.name, direction, ", ".join(entry.spec.kinds), entry.why_not or entry.summary]
-        )
+        spec = entry.spec
+        assert not isinstance(spec, Method)
+        kinds = ", ".join(spec.kinds)
+        measures = kinds if spec.role == "metric" else f"walks: {kinds}"
+        rows.append([entry.name, spec.direction, measures, entry.why_not or entry.summary])
     print_table(["metric", "direction", "measures", "why not, or what it does"], rows)
 
 
