@@ -40,6 +40,7 @@ _HOME = {
     "Target": "pellucid._target",
     "method": "pellucid._spec",
     "metric": "pellucid._spec",
+    "walk_metric": "pellucid._spec",
     "PellucidError": "pellucid._errors",
     "ArgumentError": "pellucid._errors",
     "BudgetExceeded": "pellucid._errors",
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from pellucid._results import Explanation as Explanation
     from pellucid._spec import method as method
     from pellucid._spec import metric as metric
+    from pellucid._spec import walk_metric as walk_metric
     from pellucid._target import Target as Target
     from pellucid._trajectory import Trajectory as Trajectory
     from pellucid._types import Attribution as Attribution

@@ -56,12 +56,17 @@ def incomplete_beta(x: float, a: float, b: float) -> float:
     It converges fast below the mean of the distribution; above it I_x(a, b) = 1 - I_{1-x}(b, a)
     (DLMF 8.17.4).
     """
-    if x <= 0 or x >= 1:
-        return float(x >= 1)
+    return _beta(x, 1 - x, a, b)
+
+
+def _beta(x: float, rest: float, a: float, b: float) -> float:
+    """I_x(a, b), where the rest 1 - x is known to all its digits."""
+    if x <= 0 or rest <= 0:
+        return float(rest <= 0)
     if x > (a + 1) / (a + b + 2):
-        return 1 - incomplete_beta(1 - x, b, a)
+        return 1 - _beta(rest, x, b, a)
     logarithm = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
-    front = math.exp(logarithm + a * math.log(x) + b * math.log1p(-x)) / a
+    front = math.exp(logarithm + a * math.log(x) + b * math.log(rest)) / a
     fraction, upper, lower = 1.0, 1.0, 0.0
     for n in range(1, _TERMS):
         m = n // 2
@@ -79,7 +84,8 @@ def incomplete_beta(x: float, a: float, b: float) -> float:
 
 def student_p(t: float, degrees: float) -> float:
     """P(|T| > |t|) of Student's distribution (DLMF 8.17, with x = v / (v + t^2))."""
-    return incomplete_beta(degrees / (degrees + t * t), degrees / 2, 0.5)
+    whole = degrees + t * t
+    return _beta(degrees / whole, t * t / whole, degrees / 2, 0.5)
 
 
 def t_test(values: Sequence[float], mean: float = 0.0) -> Tested:

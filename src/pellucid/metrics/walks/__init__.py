@@ -1,8 +1,15 @@
-"""The table of all metrics of walks: what SiMEC and SiMExp are told apart by."""
+"""The table of all metrics of walks: what SiMEC and SiMExp are told apart by.
+
+One file each. A metric is a function of an `Evidence` that returns a `WalkMeasured`, or raises a
+`Skip` with the reason why this walk has no such number.
+"""
 
 from __future__ import annotations
 
 from pellucid._spec import WalkMetric
+from pellucid.metrics.walks._evidence import Evidence as Evidence
+from pellucid.metrics.walks._evidence import Skip as Skip
+from pellucid.metrics.walks._evidence import WalkMeasured as WalkMeasured
 from pellucid.metrics.walks.catch_up import catch_up, catch_up_delay
 from pellucid.metrics.walks.class_probability import (
     original_probability,
