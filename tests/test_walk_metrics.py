@@ -15,6 +15,7 @@ from pellucid import ArgumentError, NumericalError, Rectangle
 from pellucid._decoded import Decoded, Prompt
 from pellucid._references import REFERENCES
 from pellucid.metrics.walks import WALK_METRICS, Evidence, WalkMeasured
+from pellucid.metrics.walks.mean_curve import mean_curve
 from pellucid.metrics.walks.table import walk_row, walk_table
 from pellucid.metrics.walks.wasserstein import distance
 from pellucid.testing.contract import assert_unchanged, fingerprint
@@ -578,6 +579,14 @@ def test_prompts_of_a_walk_that_did_not_move_are_led_by_the_original():
     found = pellucid.measure_walk(one, metric="flip_rate", prompts=prompts)
     at_start = [p.changed for p in prompts if p.iteration == 0]
     assert found.curve[0] == pytest.approx(sum(at_start) / len(at_start))
+
+
+def test_curves_of_several_walks(toy):
+    walks = [predicting(toy, p) for p in ([[0.8, 0.2], [0.6, 0.4]], [[0.8, 0.2]], [[0.6, 0.4]] * 3)]
+    found = mean_curve(pellucid.measure_walk(walks, metric="original_probability"))
+    assert [(one.iteration, one.over.n) for one in found] == [(0, 2), (10, 2), (20, 1)]
+    assert [one.over.mean for one in found] == pytest.approx([0.7, 0.6, 0.6])
+    assert found[0].over.std == pytest.approx(0.1)
 
 
 # ---- lists, tables, and the catalogue ------------------------------------------------------------

@@ -17,10 +17,24 @@ SHORT = {"steps": 4, "save_every": 2}
 
 
 @pytest.fixture(scope="module")
-def study():
-    """Two inputs, two repetitions, and three algorithms on a tiny image model."""
+def walked():
+    """Two inputs, two repetitions, and three algorithms on a tiny image model: all units."""
     adapter = build("vit", dtype=torch.float64)
-    return walk_study(adapter, sample_inputs(adapter)[:2], repetitions=2, scale=5.0, **SHORT)
+    seen = []
+    options = {"repetitions": 2, "scale": 5.0, "report": seen.append} | SHORT
+    return seen, walk_study(adapter, sample_inputs(adapter)[:2], **options)
+
+
+@pytest.fixture(scope="module")
+def units(walked):
+    """With their walks."""
+    return walked[0]
+
+
+@pytest.fixture(scope="module")
+def study(walked):
+    """Without."""
+    return walked[1]
 
 
 @pytest.mark.parametrize("family", ["bert", "bert-mlm", "vit"])
@@ -78,23 +92,23 @@ def test_a_study_has_every_unit_and_simec_first(study):
     )
 
 
-def test_repetitions_draw_other_directions(study):
-    one, other = (study.units[i].walk for i in (0, 3))
+def test_repetitions_draw_other_directions(units):
+    one, other = (units[i].walk for i in (0, 3))
     assert torch.equal(one.points[0], other.points[0])
     assert not torch.equal(one.points[-1], other.points[-1])
 
 
-def test_baselines_step_as_far_as_simec(study):
+def test_baselines_step_as_far_as_simec(units):
     for first in range(0, 12, 3):
-        simec, _, baseline = study.units[first : first + 3]
+        simec, _, baseline = units[first : first + 3]
         assert "volume_ratio, log10" not in baseline.row
         mean = float(simec.walk.series["step"][1:].mean())
         assert baseline.walk.settings["step"] == pytest.approx(mean)
         assert baseline.walk.settings["within"] == simec.walk.settings["within"]
 
 
-def test_volumes_are_compared_with_the_simec_walk_from_the_same_input(study):
-    simec, simexp = study.units[:2]
+def test_volumes_are_compared_with_the_simec_walk_from_the_same_input(units, study):
+    simec, simexp = units[:2]
     found = pellucid.measure_walk(simexp.walk, metric="volume_ratio", other=simec.walk)
     assert simexp.numbers["volume_ratio, log10"] == found.value
     assert "volume_ratio, log10" not in simec.row
@@ -161,7 +175,8 @@ def test_every_unit_is_reported(tiny):
         decode=False,
         **SHORT,
     )
-    assert tuple(seen) == found.units
+    assert [unit.row for unit in seen] == [unit.row for unit in found.units]
+    assert [unit.walk is None for unit in (*seen, *found.units)] == [False] * 2 + [True] * 2
     assert [unit.algorithm for unit in seen] == ["SiMEC", "SiMExp"]
 
 
@@ -171,6 +186,10 @@ def test_wrong_names(tiny):
         walk_unit(tiny("vit"), raw, "simec")
     with pytest.raises(ArgumentError, match="did you mean 'SiMEC'"):
         walk_study(tiny("vit"), raw, algorithms=["simec"])
+    with pytest.raises(ArgumentError, match="did you mean 'isotropic'"):
+        walk_study(tiny("vit"), raw, algorithms=["SiMEC", "isotropc"], report=pytest.fail)
+    with pytest.raises(ArgumentError, match="repetition"):
+        walk_unit(tiny("vit"), raw, "SiMEC", repetition="first")
     with pytest.raises(ArgumentError, match="equal='seconds'"):
         walk_unit(tiny("vit"), raw, "SiMEC", equal="second")
     with pytest.raises(ArgumentError, match="parameter of explore"):

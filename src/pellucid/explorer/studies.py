@@ -9,7 +9,7 @@ they may take as long as it did instead of as many steps (SiMEC, section 4).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from pellucid._arguments import integer
@@ -50,49 +50,56 @@ ALGORITHMS: dict[str, Algorithm] = {
     "isotropic": Algorithm("stay", "isotropic"),
 }
 
-Columns = dict[str, tuple[str, Mapping[str, Any]]]  # a metric and its parameters, by heading
+
+@dataclass(frozen=True)
+class Column:
+    """One metric with its parameters, and which of the numbers beside it are columns as well."""
+
+    metric: str
+    params: Mapping[str, Any]
+    more: tuple[str, ...] = ()
 
 
-def point_columns(stride: int, top: int | None) -> Columns:
-    """What is measured of the points of a walk."""
+def point_columns(stride: int, top: int | None) -> dict[str, Column]:
+    """What is measured of the points of a walk, by heading."""
     strided = {"stride": stride}
     ranked = {"stride": stride, "top": top}
     return {
-        "prediction_changes": ("prediction_changes", strided),
-        "ranking_changes": ("ranking_changes", ranked),
-        "ranking_correlation": ("ranking_correlation", ranked),
-        "first_change": ("first_change", strided),
-        "original_probability": ("original_probability", strided),
-        "top_probability": ("top_probability", strided),
-        "probability_drift": ("probability_drift", {}),
-        "seconds_per_token": ("seconds_per_token", {}),
+        "prediction_changes": Column("prediction_changes", strided),
+        "ranking_changes": Column("ranking_changes", ranked),
+        "ranking_correlation": Column("ranking_correlation", ranked),
+        "first_change": Column("first_change", strided),
+        "original_probability": Column("original_probability", strided),
+        "top_probability": Column("top_probability", strided),
+        "probability_drift": Column("probability_drift", {}),
+        "seconds_per_token": Column("seconds_per_token", {}),
     }
 
 
-def decoded_columns(stride: int, top: int | None) -> Columns:
+def decoded_columns(stride: int, top: int | None) -> dict[str, Column]:
     """What is measured of the inputs that the points were decoded to, and of both together."""
     strided = {"stride": stride}
     told = {"stride": stride, "of": "decoded"}
     ranked = told | {"top": top}
     return {
-        "prediction_changes, decoded": ("prediction_changes", told),
-        "ranking_changes, decoded": ("ranking_changes", ranked),
-        "ranking_correlation, decoded": ("ranking_correlation", ranked),
-        "first_change, decoded": ("first_change", told),
-        "wasserstein, nominal": ("wasserstein", strided | {"ground": "nominal"}),
-        "wasserstein, index": ("wasserstein", strided | {"ground": "index"}),
-        "wasserstein, l1": ("wasserstein", strided | {"ground": "l1"}),
-        "decoded_correlation": ("decoded_correlation", strided),
-        "catch_up": ("catch_up", strided),
-        "catch_up_delay": ("catch_up_delay", strided),
-        "pixel_change": ("pixel_change", strided),
-        "token_change": ("token_change", strided),
-        "flip_rate": ("flip_rate", {}),
-        "probability_changed": ("probability_changed", {}),
-        "probability_stayed": ("probability_stayed", {}),
-        "pictures_per_second": ("pictures_per_second", {}),
-        "informative_share": ("informative_share", {}),
-        "informative_per_second": ("informative_per_second", {}),
+        "prediction_changes, decoded": Column("prediction_changes", told),
+        "ranking_changes, decoded": Column("ranking_changes", ranked),
+        "ranking_correlation, decoded": Column("ranking_correlation", ranked),
+        "first_change, decoded": Column("first_change", told),
+        "wasserstein, nominal": Column("wasserstein", strided | {"ground": "nominal"}),
+        "wasserstein, index": Column("wasserstein", strided | {"ground": "index"}),
+        "wasserstein, l1": Column("wasserstein", strided | {"ground": "l1"}, ("median",)),
+        "decoded_correlation": Column("decoded_correlation", strided, ("p",)),
+        "catch_up": Column("catch_up", strided, ("events", "matched")),
+        "catch_up_delay": Column("catch_up_delay", strided),
+        "pixel_change": Column("pixel_change", strided),
+        "token_change": Column("token_change", strided),
+        "flip_rate": Column("flip_rate", {}),
+        "probability_changed": Column("probability_changed", {}),
+        "probability_stayed": Column("probability_stayed", {}),
+        "pictures_per_second": Column("pictures_per_second", {}),
+        "informative_share": Column("informative_share", {}),
+        "informative_per_second": Column("informative_per_second", {}),
     }
 
 
@@ -104,7 +111,7 @@ class Unit:
     repetition: int
     numbers: dict[str, float]
     skipped: dict[str, str]
-    walk: Trajectory
+    walk: Trajectory | None = None  # of a unit alone; a study keeps the numbers
 
     @property
     def row(self) -> dict[str, float | str]:
@@ -168,11 +175,10 @@ def walk_unit(
     Other arguments: `stride` is that of the metrics (None: `save_every`); `top` classes are ranked;
     with `decode=False` nothing is decoded and those columns are left out.
     """
-    if algorithm not in ALGORITHMS:
-        raise ArgumentError(unknown_name("algorithm", algorithm, ALGORITHMS, write="{!r}"))
+    chosen = _algorithm(algorithm)
+    seed, repetition = integer("seed", seed, 0), integer("repetition", repetition, 0)
     if equal not in get_args(Equal):
         raise ArgumentError(unknown_name("budget", equal, get_args(Equal), write="equal={!r}"))
-    chosen = ALGORITHMS[algorithm]
     asked: dict[str, Any] = {
         "goal": chosen.goal,
         "save_every": save_every,
@@ -209,13 +215,15 @@ def walk_study(
 ) -> Study:
     """All units of these inputs, algorithms and repetitions, in one table.
 
-    `options` are those of `walk_unit`; `report` is called with every unit when it is done. SiMEC
-    walks first, since the others are compared with it.
+    `options` are those of `walk_unit`; `report` is called with every unit when it is done, while it
+    still has its walk. SiMEC walks first, since the others are compared with it.
     """
     repetitions = integer("repetitions", repetitions, 1, 3)
     adapter = as_adapter(model)
     items, _ = gathered(inputs)
     order = sorted(dict.fromkeys(algorithms), key=lambda name: name != STAYING)
+    for name in order:
+        _algorithm(name)
     units: list[Unit] = []
     for item in items:
         for repetition in range(repetitions):
@@ -225,7 +233,7 @@ def walk_study(
                     adapter, item, name, repetition=repetition, beside=beside, **options
                 )
                 beside = unit.walk if name == STAYING else beside
-                units.append(unit)
+                units.append(replace(unit, walk=None))
                 if report is not None:
                     report(unit)
     return study_of(units)
@@ -254,6 +262,12 @@ def _tests(groups: Mapping[str, Sequence[Unit]]) -> list[Significance]:
     if any(sides):
         found.append(Significance(LEAVING, "log10_volume", f"Welch, {STAYING}", welch(*sides)))
     return found
+
+
+def _algorithm(name: str) -> Algorithm:
+    if name not in ALGORITHMS:
+        raise ArgumentError(unknown_name("algorithm", name, ALGORITHMS, write="{!r}"))
+    return ALGORITHMS[name]
 
 
 def _baseline(
@@ -291,13 +305,18 @@ def _described(walk: Trajectory) -> dict[str, float | str]:
     return {"steps": walk.steps, "seconds": walk.provenance.seconds, "mean_step": mean}
 
 
-def _measured(walk: Trajectory, columns: Columns, **beside: Any) -> dict[str, float | str]:
+def _measured(
+    walk: Trajectory, columns: Mapping[str, Column], **beside: Any
+) -> dict[str, float | str]:
     """The columns for this kind of input, as numbers or as the reasons why there are none."""
     found: dict[str, float | str] = {}
-    for column, (metric, params) in columns.items():
-        if walk.kind in WALK_METRICS[metric].kinds:
-            told = measure_walk(walk, metric=metric, **beside, **params)
-            found[column] = told.skipped or told.value
+    for heading, column in columns.items():
+        if walk.kind in WALK_METRICS[column.metric].kinds:
+            told = measure_walk(walk, metric=column.metric, **beside, **column.params)
+            found[heading] = told.skipped or told.value
+            for name in column.more:
+                if name in told.more:
+                    found[f"{heading}, {name}"] = told.more[name]
     return found
 
 
