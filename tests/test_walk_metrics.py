@@ -501,6 +501,20 @@ def test_along_a_line_it_is_the_ratio_of_extents(toy):
     assert found == pytest.approx(7)
 
 
+def test_along_their_own_axes_volumes_can_have_other_dimensions(toy):
+    """A thin walk along two axes of a tenth against one along one of them: 0.01 over 0.1."""
+    flat = torch.zeros(4, 2, 2, dtype=F64)
+    flat[:, :, 0] = torch.tensor([0.0, 0.1, 0.0, 0.1])[:, None]
+    full = flat.clone()
+    full[:, :, 1] = torch.tensor([0.0, 0.0, 0.1, 0.1])[:, None]
+    one, other = exploring(toy, full), exploring(toy, flat)
+    found = pellucid.measure_walk(one, metric="volume_ratio", other=other, axes="own")
+    assert found.value == pytest.approx(-1, abs=1e-6)
+    assert found.more["log10_volume"] == pytest.approx(-2, abs=1e-6)
+    assert found.more["log10_volume_other"] == pytest.approx(-1, abs=1e-6)
+    assert number(one, "volume_ratio", other=other, share=1.0) == pytest.approx(0, abs=1e-6)
+
+
 def test_tokens_that_stood_still_are_left_out_of_the_mean(toy):
     a, b = cloud(3), 2 * cloud(3)
     a[:, 1] = a[:1, 1]

@@ -324,4 +324,9 @@ def _volumes(walk: Trajectory, beside: Trajectory) -> dict[str, float | str]:
     """The ratio of the volumes explored, and both along their common axes."""
     found = measure_walk(walk, metric="volume_ratio", other=beside)
     volumes = {key: value for key, value in found.more.items() if key.startswith("log10")}
-    return {"volume_ratio, log10": found.skipped or found.value, **volumes}
+    apart = measure_walk(walk, metric="volume_ratio", other=beside, axes="own")
+    return {
+        "volume_ratio, log10": found.skipped or found.value,
+        "volume_ratio, log10, own axes": apart.skipped or apart.value,
+        **volumes,
+    }

@@ -1,7 +1,9 @@
 """How much more of the space one walk explored than another. SiMEC as published, section 4.
 
 The box around a token's points along their principal axes, as many as it takes for 90 % of the
-variance. The axes are those of both walks' points, since volumes in other dimensions have no ratio.
+variance. The axes are those of both walks' points, since volumes of different dimensions have no
+ratio: a walk of more dimensions in which it goes less than one unit far gets the smaller volume for
+it. `axes="own"` measures each walk along its own all the same, as the published numbers seem to.
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ import math
 from typing import Literal
 
 import numpy as np
-from torch import Tensor
 
 from pellucid._errors import ArgumentError, explain_error
 from pellucid._spec import walk_metric
@@ -21,7 +22,11 @@ from pellucid.metrics.walks._evidence import Evidence, Skip, WalkMeasured
 
 @walk_metric(cite="benfenati2024unveiling", stay=None, leave="higher")
 def volume_ratio(
-    evidence: Evidence, *, scale: Literal["log10", "plain"] = "log10", share: float = 0.9
+    evidence: Evidence,
+    *,
+    scale: Literal["log10", "plain"] = "log10",
+    axes: Literal["common", "own"] = "common",
+    share: float = 0.9,
 ) -> WalkMeasured:
     """How many times the other walk's volume this one explored, the mean over its tokens.
 
@@ -32,7 +37,10 @@ def volume_ratio(
     _check_together(walk, other)
     if min(len(walk.iterations), len(other.iterations)) < 2:
         raise Skip("one recorded point")
-    logs = walk.log_volume_ratio(other, share=share)  # m
+    common = axes == "common"
+    own = walk.log_volume(share=share, beside=other if common else None)  # m
+    others = other.log_volume(share=share, beside=walk if common else None)
+    logs = own - others
     moved = ~logs.isnan()
     if not moved.any():
         raise Skip("no token moved in both walks along a common axis")
@@ -42,14 +50,10 @@ def volume_ratio(
         more={
             "tokens": int(moved.sum()),
             "still": int((~moved).sum()),
-            "log10_volume": _mean_log10(walk.log_volume(share=share, beside=other)),
-            "log10_volume_other": _mean_log10(other.log_volume(share=share, beside=walk)),
+            "log10_volume": float(own[moved].mean()) / math.log(10),
+            "log10_volume_other": float(others[moved].mean()) / math.log(10),
         },
     )
-
-
-def _mean_log10(logs: Tensor) -> float:
-    return float(logs.nanmean()) / math.log(10)
 
 
 def _check_together(walk: Trajectory, other: Trajectory) -> None:
