@@ -657,7 +657,6 @@ def test_the_table_of_metrics():
         assert spec.summary.endswith(".")
         assert set(spec.cite) <= set(REFERENCES)
         assert spec.cite
-        assert spec.direction
 
 
 def test_they_are_listed_after_those_of_explanations(tiny):

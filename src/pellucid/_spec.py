@@ -72,11 +72,6 @@ class Metric:
         return self.function(case, explanations, *truths, **parameters)
 
     @property
-    def direction(self) -> str:
-        """Which numbers are better, in words."""
-        return f"{self.better} is better"
-
-    @property
     def summary(self) -> str:
         """The first line of the docstring."""
         return _summary(self.function)
@@ -106,14 +101,6 @@ class WalkMetric:
     def summary(self) -> str:
         """The first line of the docstring."""
         return _summary(self.function)
-
-    @property
-    def direction(self) -> str:
-        """Which numbers are better, in words."""
-        if self.stay == self.leave:
-            return f"{self.stay} is better" if self.stay else "neither"
-        told = {"stay": self.stay, "leave": self.leave}
-        return ", ".join(f"{goal}: {better}" for goal, better in told.items() if better)
 
 
 def method(
