@@ -12,7 +12,7 @@ from PIL import Image
 
 import pellucid
 from pellucid import Resize, data
-from pellucid.adapters.image import ProcessorView
+from pellucid.adapters.image import ImageReader, ProcessorView
 from pellucid.data.placement import placement
 
 
@@ -50,6 +50,7 @@ OTHERS = {
     "on grey": Letterbox((48, 40), 127),
     "on white": Letterbox((48, 40), 255),
 }
+FOUND = 0.15  # pixels (of the view, or of the image where that is coarser) to which views are found
 SIZES = [(40, 60), (97, 31), (31, 97), (300, 400), (12, 9)]
 
 
@@ -72,7 +73,7 @@ def test_the_view_is_where_it_was_cut(name, size):
     for axis, (scale, offset) in zip(found, by_arithmetic(RESIZES[name], size), strict=True):
         for edge in (0, axis.length):
             error = (axis.scale - scale) * edge + axis.offset - offset
-            assert abs(error) < 0.15 * max(1, scale)
+            assert abs(error) < FOUND * max(1, scale)
 
 
 @pytest.mark.parametrize("name", ["on black", "on grey", "on white"])
@@ -81,9 +82,9 @@ def test_padding_is_not_the_image(name, size):
     for axis, old, new in zip(placement(OTHERS[name], size), size, (48, 40), strict=True):
         own = round(old * min(48 / size[0], 40 / size[1]))
         start = (new - own) // 2
-        assert axis.scale * start + axis.offset == pytest.approx(0, abs=0.15 * max(1, axis.scale))
+        assert axis.scale * start + axis.offset == pytest.approx(0, abs=FOUND * max(1, axis.scale))
         end = axis.scale * (start + own) + axis.offset
-        assert end == pytest.approx(old, abs=0.15 * max(1, axis.scale))
+        assert end == pytest.approx(old, abs=FOUND * max(1, axis.scale))
 
 
 def test_what_is_no_resizing_is_refused():
@@ -110,7 +111,7 @@ def adapted(preprocessing):
         return np.zeros((len(images), 2))
 
     found = pellucid.blackbox(function, kind="image", labels=["a", "b"], size=(8, 8))
-    found.reader = replace(found.reader, preprocessing=preprocessing)
+    found._reader = ImageReader(preprocessing)
     return found
 
 
@@ -123,23 +124,27 @@ MODELS = {name: adapted(one) for name, one in {**RESIZES, **OTHERS}.items()}
     st.tuples(*[st.floats(0, 1)] * 4),
 )
 def test_a_box_moves_as_its_filled_rectangle_does(name, size, shares):
-    """Its corners are those of the moved mask, to the rounding of pixels."""
+    """Its corners are those of the moved mask to the rounding of pixels, if it has some of both.
+
+    (What is thinner than a filter has no edges to compare.)
+    """
     height, width = size
     left, right = sorted(int(share * width) for share in shares[:2])
     top, bottom = sorted(int(share * height) for share in shares[2:])
-    assume(left < right and top < bottom)
+    assume(right - left >= 3 and bottom - top >= 3)
     drawn = np.zeros(size, dtype=int)
     drawn[top:bottom, left:right] = 1
     box = (left, top, right, bottom)
     np.testing.assert_array_equal(data.boxes_to_mask([box], size), drawn)
     mask = data.move_mask(MODELS[name], drawn) == 1
     (moved,) = data.move_boxes(MODELS[name], [box], size)
-    if moved is None or min(moved[2] - moved[0], moved[3] - moved[1]) < 1.5:
-        assert not mask.any() or min(mask.any(axis=0).sum(), mask.any(axis=1).sum()) <= 2
+    if moved is None:
+        assert not mask.any()
         return
+    assume(min(moved[2] - moved[0], moved[3] - moved[1]) >= 3)
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
     bounds = (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1)
-    assert moved == pytest.approx(bounds, abs=0.65)
+    assert moved == pytest.approx(bounds, abs=0.5 + FOUND)
 
 
 def test_boxes_that_are_cropped_away():
@@ -257,8 +262,10 @@ def test_patches_of_a_vision_transformer(tiny):
     back = data.to_original(model, found, image)
     assert back.shape == (64, 96)
     view = found.map()
-    assert view.shape == (32, 48)
-    torch.testing.assert_close(back[0::2, 0::2].mean(), view.mean(), atol=0.1, rtol=0.1)
+    assert view.shape == (32, 48)  # half the size
+    larger = torch.nn.functional.interpolate(view[None, None], (64, 96), mode="bilinear")[0, 0]
+    spread = float(view.max() - view.min())
+    torch.testing.assert_close(back, larger, atol=0.01 * spread, rtol=0)
 
 
 def test_other_images_and_models_are_refused(tiny):
