@@ -200,6 +200,11 @@ def test_labels_that_a_model_does_not_have_are_found_before_work(tiny):
     assert counted in str(caught.value)
 
 
+def test_texts_are_not_taken_for_paths_of_images(tiny):
+    with pytest.raises(ArgumentError, match="do not fit"):
+        data.check_labels(data.of([Sample("/secret.png", "1", label=0)]), tiny("vit"))
+
+
 def test_the_fingerprint_is_of_the_content():
     first = data.of([Sample("a", "1"), Sample("b", "2")], "one")
     assert first.fingerprint() == data.of([Sample("a", "1"), Sample("b", "2")], "two").fingerprint()
@@ -462,6 +467,15 @@ def test_a_table_of_pictures_and_masks(table):
     assert sample.truth["mask"].tolist() == [[1, 1, 0, 0, -1, -1]] * 4
     assert found.fingerprint() == data.pets(path).fingerprint()
     assert found.fingerprint() != found[:1].fingerprint()
+    others = data.parquet(path, input="image", mask="trimap", label="breed", id="id", codes={1: 1})
+    assert found.fingerprint() != others.fingerprint()
+
+
+def test_empty_cells_are_named(table):
+    path = table(text=["a", None], id=["first", "second"])
+    found = data.parquet(path, input="text", id="id")
+    with pytest.raises(InputError, match="sample 'second': a cell is empty"):
+        found[1]
 
 
 def test_rationales_of_words(table):

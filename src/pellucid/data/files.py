@@ -120,7 +120,11 @@ def _entry(root: Path, file: Path, masks: Path | None, codes: Mapping[int, int] 
     if masks is not None:
         sources.append((_mask_of(inner, masks), masks))
     return Entry(
-        inner.as_posix(), label, {}, partial(_read, sources, codes), partial(_stored, sources)
+        inner.as_posix(),
+        label,
+        {},
+        partial(_read, sources, codes),
+        partial(_stored, sources, codes),
     )
 
 
@@ -138,9 +142,9 @@ def _mask_of(inner: Path, masks: Path) -> Path:
     )
 
 
-def _stored(sources: list[tuple[Path, Path]]) -> list[bytes]:
+def _stored(sources: list[tuple[Path, Path]], codes: Mapping[int, int] | None) -> list[Any]:
     """The files as they are; what they lead to is looked at again, in case it has changed."""
-    return [_inside(path, root).read_bytes() for path, root in sources]
+    return [codes, *(_inside(path, root).read_bytes() for path, root in sources)]
 
 
 def _read(sources: list[tuple[Path, Path]], codes: Mapping[int, int] | None) -> Mapping[str, Any]:

@@ -12,8 +12,20 @@ from pellucid.data.dataset import Dataset
 
 
 def check_labels(dataset: Dataset, model: Any) -> None:
-    """Raise, with all of them named, if samples have labels that the model does not know."""
+    """Raise, with all of them named, if samples have labels that the model does not know.
+
+    Nor may texts be given to a model of images, which would take them for paths.
+    """
     adapter = as_adapter(model)
+    if adapter.kind != dataset.kind:
+        raise ArgumentError(
+            explain_error(
+                "the model and the data set do not fit",
+                got=f"{dataset!r}",
+                expected=f"inputs of kind {adapter.kind!r}, which {adapter.name} reads",
+                instead=f"a data set of {adapter.kind}s",
+            )
+        )
     unknown = {
         "None" if label is None else repr(label): count
         for label, count in Counter(dataset.labels).items()

@@ -149,10 +149,20 @@ def _read(table: Table, columns: Columns, number: int) -> Mapping[str, Any]:
 
 def _stored(table: Table, columns: Columns, number: int) -> Any:
     row = table.row(number, columns.read)
-    return [_without_path(row[column]) for column in columns.read]
+    return [columns.codes, *(_without_path(row[column]) for column in columns.read)]
 
 
 def _input(row: Mapping[str, Any], columns: Columns) -> Any:
+    empty = [column for column in columns.read if row[column] is None]
+    if empty:
+        raise InputError(
+            explain_error(
+                "a cell is empty",
+                got=f"nothing in column {empty[0]!r}",
+                expected="a value in every row",
+                instead="the same table without such rows",
+            )
+        )
     if columns.words:
         return " ".join(row[columns.words])
     if isinstance(columns.input, tuple):

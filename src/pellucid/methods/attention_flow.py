@@ -26,7 +26,7 @@ def attention_flow(case: Case) -> Tensor:
     """The maximum flow from the output to each token, through attention mixed with the identity.
 
     Heads are averaged. The flow is computed exactly, on the CPU, for every token by itself, so the
-    cost grows at least with the cube of their number: seconds for 65 tokens, minutes for 257.
+    cost grows at least with the cube of their number: seconds for 65 tokens, and many for 257.
     """
     attention = case.record(Needs.ATTENTION).each("attention")  # b h t s each
     layers = torch.stack([fused(maps, "mean").double().cpu() for maps in reversed(attention)], 1)
