@@ -51,7 +51,7 @@ _HOME = {
     "UnsupportedCombination": "pellucid._errors",
 }
 
-_SUBMODULES = ("data", "models", "surrogates", "testing")
+_SUBMODULES = ("data", "models", "surrogates", "synthetic", "testing")
 
 __all__ = sorted([*_HOME, "__version__"])
 
