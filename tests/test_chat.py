@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+import re
 import socket
 import sqlite3
 import subprocess
@@ -11,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 import torch
@@ -491,7 +493,9 @@ def test_what_a_failed_run_paid_for_is_kept(cache):
     options = {"cache": cache, "model": "m"}
     with pytest.raises(ModelError):
         pellucid.explain(chat(call, **options), "a good film", method="occlusion")
-    pellucid.explain(chat(call, **options), "a good film", method="occlusion")
+    clock = Still()
+    pellucid.explain(chat(call, **options, clock=clock), "a good film", method="occlusion")
+    assert clock.waited == [], "the claim to the answer that did not come was given up"
     assert len(call.asked) == 5, "three questions more, of which one had failed"
     assert max(Counter(call.asked).values()) == 2
 
@@ -839,3 +843,13 @@ def test_two_runs_at_once_pay_once(service, cache):
     scores = [run.communicate(timeout=120)[0] for run in runs]
     assert scores[0] == scores[1] != ""
     assert len(service.asked) == len(set(service.asked)) == 7
+
+
+def test_the_page_on_chat_models_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parent.parent / "docs" / "chat.md").read_text(encoding="utf-8")
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(block, names)
+    assert names["found"].scores.tolist() == pytest.approx([0, 2, 0])
+    assert [path.name for path in tmp_path.iterdir()] == ["answers.sqlite"]
