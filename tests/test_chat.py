@@ -465,7 +465,8 @@ def test_answers_are_kept_for_the_next_run(cache):
     again = pellucid.explain(chat(call, **options), "a good film", method="occlusion")
     assert len(call.asked) == asked == 4
     assert torch.equal(first.scores, again.scores)
-    assert b"good" not in cache.read_bytes(), "hashes of questions are stored, no questions"
+    for path in cache.parent.iterdir():
+        assert b"good" not in path.read_bytes(), "hashes of questions are stored, no questions"
 
 
 @pytest.mark.parametrize(
@@ -852,4 +853,4 @@ def test_the_page_on_chat_models_runs(tmp_path, monkeypatch):
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(block, names)
     assert names["found"].scores.tolist() == pytest.approx([0, 2, 0])
-    assert [path.name for path in tmp_path.iterdir()] == ["answers.sqlite"]
+    assert {path.name.split("-")[0] for path in tmp_path.iterdir()} == {"answers.sqlite"}

@@ -12,10 +12,12 @@ import os
 import platform
 import sqlite3
 import uuid
+import weakref
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pellucid._errors import ArgumentError, StoreError, explain_error
 from pellucid.adapters.chat_answer import Reply
@@ -56,6 +58,12 @@ class Cache:
             )
         with self._open() as file:
             self._prepare(file)
+            self._stay_open()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        with self._open():
+            self._stay_open()
 
     def claim(self, key: str) -> Found:
         """The answer if there is one; else the claim to it, if nobody else has that."""
@@ -90,8 +98,10 @@ class Cache:
     def write(self, key: str, reply: Reply) -> None:
         """Store an answer; it is on the disk when this returns."""
         text = reply.to_json()
-        with self._open() as file, self._writing(file):
-            self._put(file, key, reply=text, digest=_digest(key, text))
+        with self._open() as file:
+            file.execute("PRAGMA synchronous = FULL")  # unlike a claim, which may be lost
+            with self._writing(file):
+                self._put(file, key, reply=text, digest=_digest(key, text))
 
     def release(self, key: str) -> None:
         """Give a claim of ours up; an answer stays."""
@@ -116,7 +126,7 @@ class Cache:
         try:
             connection = sqlite3.connect(self.path, timeout=60, isolation_level=None)
             with closing(connection) as file:
-                file.execute("PRAGMA synchronous = FULL")
+                file.execute("PRAGMA synchronous = NORMAL")
                 yield file
         except sqlite3.Error as error:
             raise StoreError(
@@ -127,6 +137,12 @@ class Cache:
                     instead=f"move {self.path.name} away, or cache='another.sqlite'",
                 )
             ) from error
+
+    def _stay_open(self) -> None:
+        """Hold one more connection: whenever the last one closes, SQLite rewrites the file."""
+        idle = sqlite3.connect(self.path, check_same_thread=False)
+        idle.execute("SELECT count(*) FROM answers").fetchone()
+        weakref.finalize(self, _close, idle, os.getpid())
 
     @contextmanager
     def _writing(self, file: sqlite3.Connection) -> Iterator[None]:
@@ -156,6 +172,12 @@ class Cache:
             file.execute(f"PRAGMA application_id = {_MARK}")
             file.execute(_TABLE)
         file.execute("PRAGMA journal_mode = WAL")
+
+
+def _close(connection: sqlite3.Connection, process: int) -> None:
+    """Close a connection in the process that opened it; a fork of that must not."""
+    if os.getpid() == process:
+        connection.close()
 
 
 def _digest(key: str, reply: str) -> str:

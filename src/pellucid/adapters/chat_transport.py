@@ -57,12 +57,12 @@ class Client:
         except Exception as error:
             names = [one.__name__ for one in type(error).__mro__]
             status = _status(error)
-            what = f"{type(error).__name__}, status {status}"
+            what = type(error).__name__ + (f", status {status}" if status else "")
             headers = getattr(getattr(error, "response", error), "headers", None) or {}
             lost = any("Timeout" in name or "Connection" in name for name in names)
             if status in _PASSING or (lost and status is None):
                 raise Trouble(what, _wait(headers.get("retry-after"), self.clock)) from error
-            raise _refusal(what, status) from error
+            raise _refusal(what, status) if status else _broken(what) from error
 
 
 @dataclass(frozen=True)
@@ -179,13 +179,24 @@ def _status(error: Exception) -> int | None:
     return next((one for one in found if isinstance(one, int)), None)
 
 
-def _refusal(what: str, status: int | None) -> ModelError:
+def _broken(what: str) -> ModelError:
+    return ModelError(
+        explain_error(
+            "the client call failed on its own, and would again",
+            got=what,
+            expected="a function that is called as f(messages=[...], **settings)",
+            instead="find its own error above",
+        )
+    )
+
+
+def _refusal(what: str, status: int) -> ModelError:
     return ModelError(
         explain_error(
             "the service refused the question, and would again",
             got=what,
             expected="an answer, or a failure that may pass",
-            instead=_ADVICE.get(status or 0, "find its reason above; nothing was asked twice"),
+            instead=_ADVICE.get(status, "what the service says is wrong; nothing was asked twice"),
         )
     )
 
