@@ -289,7 +289,7 @@ def test_an_explanation_is_that_of_the_same_function_without_a_service():
     assert found.scores.tolist() == pytest.approx(expected)
     assert found.value == pytest.approx(-2.0)
     assert found.notes == ()
-    assert found.provenance.weights == "unknown: a service"
+    assert found.provenance.weights == "unknown"
 
 
 def test_every_question_is_asked_once():
@@ -447,6 +447,33 @@ def test_after_an_error_nothing_else_is_asked():
     with pytest.raises(ModelError):
         pellucid.explain(chat(call), "a b c d e", method="occlusion")
     assert len(call.asked) == 2
+
+
+def test_after_an_error_nothing_is_asked_again(monkeypatch):
+    """One question fails for good while another waits for its second attempt."""
+    waiting, events, asked = threading.Event(), [], []
+
+    class Noted(threading.Event):
+        def __init__(self):
+            super().__init__()
+            events.append(self)
+
+    def call(messages, **settings):
+        asked.append(messages[-1]["content"])
+        if messages[-1]["content"].endswith("a"):
+            raise Failed(429)
+        assert waiting.wait(20)
+        raise Failed(400)
+
+    class Waiting(Still):
+        def sleep(self, seconds):
+            waiting.set()
+            assert events[0].wait(20), "all are told to stop"
+
+    monkeypatch.setattr(threading, "Event", Noted)
+    with pytest.raises(ModelError, match="status 400"):
+        pellucid.explain(chat(call, workers=2, clock=Waiting()), ["a", "b"], method="random")
+    assert len(asked) == 2
 
 
 # ---- answers on disk -----------------------------------------------------------------------------

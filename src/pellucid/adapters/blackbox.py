@@ -118,7 +118,7 @@ class BlackBox(Adapter):
         return self._form.without(batch, keep, by)
 
     def weights_hash(self) -> str:
-        return "unknown: a function"
+        return "unknown"
 
     def check_state(self) -> None:
         """A function has no state that we could check."""

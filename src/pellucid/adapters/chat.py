@@ -148,7 +148,7 @@ class ChatModel(BlackBox):
         return super().read(raw, target, **options)
 
     def weights_hash(self) -> str:
-        return "unknown: a service"
+        return "unknown"
 
     @contextmanager
     def noted(self) -> Iterator[list[str]]:

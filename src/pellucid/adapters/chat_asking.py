@@ -67,21 +67,23 @@ class Asker:
         """The answers, in the order of the questions; equal questions are one."""
         keys = [self._key(messages) for messages in questions]
         distinct = dict(zip(keys, questions, strict=True))
+        stop = threading.Event()
         with ThreadPoolExecutor(self.limits.workers) as pool:
-            jobs = {key: pool.submit(self._ask, key, some) for key, some in distinct.items()}
+            jobs = {key: pool.submit(self._ask, key, some, stop) for key, some in distinct.items()}
             try:
-                wait(jobs.values(), return_when=FIRST_EXCEPTION)
-            finally:  # after an error, what has not begun is not asked
+                for job in wait(jobs.values(), return_when=FIRST_EXCEPTION).done:
+                    job.result()
+            finally:  # after an error nothing more is asked, neither for the first time nor again
+                stop.set()
                 pool.shutdown(wait=True, cancel_futures=True)
-        found = {key: job.result() for key, job in jobs.items()}  # or the first error, in order
-        return [found[key] for key in keys]
+        return [jobs[key].result() for key in keys]
 
     def _key(self, messages: Messages) -> str:
         """The hash of a question: of all that decides the answer, and of nothing else."""
         question = {"service": self.service, "messages": messages, "settings": self.settings}
         return hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()
 
-    def _ask(self, key: str, messages: Messages) -> Asked:
+    def _ask(self, key: str, messages: Messages, stop: threading.Event) -> Asked:
         """The answer that this process knows, or that another thread of it is waiting for."""
         with self._lock:
             known = self._known.get(key)
@@ -89,7 +91,7 @@ class Asker:
         if known is not None:
             return Asked(known.result())
         try:
-            found = self._ask_once(key, messages)
+            found = self._ask_once(key, messages, stop)
         except BaseException as error:
             with self._lock:
                 del self._known[key]
@@ -98,36 +100,38 @@ class Asker:
         ours.set_result(found.reply)
         return found
 
-    def _ask_once(self, key: str, messages: Messages) -> Asked:
+    def _ask_once(self, key: str, messages: Messages, stop: threading.Event) -> Asked:
         """The answer in the cache, or the one that is paid for and written there before its use."""
         if self.cache is None:
-            return Asked(self._paid(key, messages))
+            return Asked(self._paid(key, messages, stop))
         while (found := self.cache.claim(key)).reply is None and not found.ours:
             self.clock.sleep(_POLL)  # another process is asking
         if found.reply is not None:
             return Asked(found.reply)
         try:
-            reply = self._paid(key, messages)
+            reply = self._paid(key, messages, stop)
             self.cache.write(key, reply)
         except BaseException:
             self.cache.release(key)
             raise
         return Asked(reply, found.damaged)
 
-    def _paid(self, key: str, messages: Messages) -> Reply:
+    def _paid(self, key: str, messages: Messages, stop: threading.Event) -> Reply:
         """Call until there is an answer, waiting twice as long before each further attempt."""
         for attempt in range(1, self.limits.attempts + 1):
             self._take_turn()
             try:
                 return Reply.of(self.call(messages, self.settings))
             except Trouble as trouble:
-                pause = self._pause(attempt, trouble)
-                if attempt == self.limits.attempts or pause > _ASKED:
-                    raise self._given_up(attempt, trouble, pause) from trouble.__cause__
+                pause, last = self._pause(attempt, trouble), trouble
+            if attempt == self.limits.attempts or pause > _ASKED or stop.is_set():
+                break
             if self.cache is not None:
                 self.cache.renew(key)
             self.clock.sleep(pause)
-        raise AssertionError("there is at least one attempt")
+            if stop.is_set():
+                break
+        raise self._given_up(attempt, last, pause) from last.__cause__
 
     def _pause(self, attempt: int, trouble: Trouble) -> float:
         """What the service asks for, or twice the last pause, spread out over all who wait."""
