@@ -245,7 +245,7 @@ def _service(
     """Who is called, and the name under which its answers are known."""
     problem = ""
     if (client_call is None) == (url is None):
-        problem = "both client_call and url" if url is not None else "neither client_call nor url"
+        problem = "both client_call and url" if url else "neither client_call nor url"
     elif client_call is not None and not callable(client_call):
         problem = f"client_call={client_call!r}"
     elif client_call is not None and key_from is not None:
@@ -262,7 +262,8 @@ def _service(
                 "it is not clear which model is asked",
                 got=problem,
                 expected="a function (messages, **settings), or url= and model=",
-                instead="pellucid.chat(client.chat.completions.create, model='...', labels=...)",
+                instead="pellucid.chat(client.chat.completions.create, model='...', ...), or "
+                "pellucid.chat(url='http://localhost:8000/v1', model='...', ...)",
             )
         )
     if client_call is not None:
