@@ -37,8 +37,9 @@ class Meter:
 
     def forward(self, rows: Tensor | None = None) -> None:
         """Account for one forward pass of every input, or for one of each row named."""
-        self.forwards += self._passes(rows)
-        self._check(self.forwards)
+        forwards = self.forwards + self._passes(rows)
+        self._check(forwards)
+        self.forwards = forwards
 
     def afford(self, rows: Tensor) -> None:
         """Stop before the first of many passes where the budget does not reach to the last."""

@@ -105,15 +105,18 @@ def _pairs(players: int, samples: int, generator: torch.Generator) -> _Pairs:
         number = 1 + torch.randperm(2 ** (players - 1) - 1, generator=generator)
         z = (number[:, None] >> torch.arange(players)) & 1 == 1  # those without the last player
         sizes = range(1, players)
-        pi = [(players - 1) / (comb(players, k) * k * (players - k)) for k in sizes]  # Theorem 2
-        return _Pairs(z, torch.tensor([0.0, *pi], dtype=torch.float64)[z.sum(dim=1)], True)
+        kernel = [(players - 1) / (comb(players, k) * k * (players - k)) for k in sizes]  # Th. 2
+        by_size = torch.tensor([0.0, *kernel], dtype=torch.float64)
+        return _Pairs(z, by_size[z.sum(dim=1)], complete=True)
     if samples <= 2 * players:
         raise _too_few(players, samples)
     k = torch.arange(1, players)
     chance = 1 / (k * (players - k)).double()  # of a size, with all of its coalitions
     drawn = torch.multinomial(chance, samples // 2, replacement=True, generator=generator)
     z = subsets(k[drawn], players, generator)
-    return _Pairs(z, torch.ones(len(z), dtype=torch.float64), False)
+    pi = torch.ones(len(z), dtype=torch.float64)
+    _centred(z, pi, complete=False)  # raises before the model is asked
+    return _Pairs(z, pi, complete=False)
 
 
 def _values(pairs: _Pairs, answers: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
@@ -123,31 +126,35 @@ def _values(pairs: _Pairs, answers: Tensor, value: Tensor) -> tuple[Tensor, Tens
     if players == 1:
         return change[None], torch.zeros_like(change)[None]
     known = (len(answers) - 1) // 2
-    z, pi = pairs.z[:known].double(), pairs.pi[:known]
+    complete = pairs.complete and known == len(pairs.z)
+    z, pi = pairs.z[:known], pairs.pi[:known]
+    x, inverse, leverage = _centred(z, pi, complete)
     v, v_rest = answers[1 : 1 + 2 * known].view(-1, 2).unbind(dim=1)
-    share = z.mean(dim=1)  # of the players
-    x = z - share[:, None]
-    y = (v - v_rest) / 2 - change * (share - 0.5)
-    gram = x.T @ (pi[:, None] * x)  # which does not see the direction of the constraint
+    y = (v - v_rest) / 2 - change * (z.double().mean(dim=1) - 0.5)
+    theta = inverse @ (x.T @ (pi * y))
+    if complete:
+        return change / players + theta, torch.zeros_like(theta)
+    missing = pi * (y - x @ theta) / (1 - leverage)  # of each pair, from a fit without it
+    moved = (x @ inverse) * missing[:, None]  # p n
+    return change / players + theta, ((known - 1) * moved.var(dim=0, correction=0)).sqrt()
+
+
+def _centred(z: Tensor, pi: Tensor, complete: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Centred coalitions x (p n), the inverse of x' pi x off the constraint (n n), leverages (p).
+
+    Unless they are complete, the values must be determined without any one pair, too.
+    """
+    x = z.double() - z.double().mean(dim=1, keepdim=True)
+    players = x.shape[1]
+    gram = x.T @ (pi[:, None] * x)  # which is zero along the constraint, and only there
     eigenvalues = torch.linalg.eigvalsh(gram)[1:]
     if eigenvalues[0] <= _SINGULAR * eigenvalues[-1]:
-        raise _too_few(players, 2 * known)
+        raise _too_few(players, 2 * len(x))
     inverse = torch.linalg.inv(gram + eigenvalues.mean() / players)
-    theta = inverse @ (x.T @ (pi * y))
-    if pairs.complete and known == len(pairs.z):
-        return change / players + theta, torch.zeros_like(theta)
-    error = _jackknife(x @ inverse, x, pi, y - x @ theta)
-    return change / players + theta, error
-
-
-def _jackknife(direction: Tensor, x: Tensor, pi: Tensor, residual: Tensor) -> Tensor:
-    """Standard errors from how far leaving out each pair moves the values (n)."""
-    known, players = x.shape
-    leverage = pi * (direction * x).sum(dim=1)
-    if leverage.max() > 1 - _SINGULAR:
-        raise _too_few(players, 2 * known)
-    moved = direction * (pi * residual / (1 - leverage))[:, None]  # p n
-    return ((known - 1) * moved.var(dim=0, correction=0)).sqrt()
+    leverage = pi * ((x @ inverse) * x).sum(dim=1)
+    if not complete and leverage.max() > 1 - _SINGULAR:
+        raise _too_few(players, 2 * len(x))
+    return x, inverse, leverage
 
 
 def _too_few(players: int, samples: int) -> ArgumentError:
@@ -155,7 +162,7 @@ def _too_few(players: int, samples: int) -> ArgumentError:
         explain_error(
             "so few coalitions do not determine what each player is worth",
             got=f"{samples} for {players} players",
-            expected=f"more than {2 * players}, such as {2 * players + 2048}",
+            expected=f"more than {max(samples, 2 * players)}, such as {2 * players + 2048}",
             instead=f"samples={2 * players + 2048}, more seconds, or unit='word' for a text",
         )
     )
