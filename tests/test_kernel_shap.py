@@ -115,7 +115,7 @@ def test_scores_sum_to_what_all_add_to_none(seed):
 
 def test_a_sum_needs_few_samples():
     weights = torch.linspace(-2, 3, 12, dtype=torch.float64)
-    found = explained(lambda z: z.double() @ weights + 0.5, 12, samples=40)
+    found = explained(lambda z: z.double() @ weights + 0.5, 12, samples=80)
     torch.testing.assert_close(found.scores, weights, rtol=1e-10, atol=1e-10)
     assert found.extras["standard_error"].abs().max() < 1e-10
 
@@ -328,7 +328,7 @@ def test_the_same_word_again_is_another_player():
     torch.testing.assert_close(one.scores, found.scores)
 
 
-@pytest.mark.parametrize("samples", [1, 12, 24, 26, 60])
+@pytest.mark.parametrize("samples", [1, 12, 24, 26])
 def test_too_few_samples_are_told_before_any_is_asked(samples):
     asked = []
 

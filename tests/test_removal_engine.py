@@ -210,6 +210,29 @@ def test_tis_uses_the_sets_that_it_had_time_for(clock):
     assert any(re.search("the time was up after [0-9]+ of", note) for note in found.notes)
 
 
+@pytest.mark.parametrize(
+    ("method", "params"), [("rise", {"masks": 500, "keep": 0.5}), ("smoothgrad", {"samples": 500})]
+)
+def test_means_are_over_what_there_was_time_for(clock, method, params):
+    model = build("vit", dtype=torch.float64)
+    images = sample_inputs(model)[:2]
+    assert model.offers
+    handle = model.module.register_forward_pre_hook(
+        lambda module, args, kwargs: setattr(clock, "now", clock.now + len(kwargs["pixel_values"])),
+        with_kwargs=True,
+    )
+    found = pellucid.explain(model, images, method=method, seconds=50, **params)
+    handle.remove()
+    for one, raw in zip(found, images, strict=True):
+        (note,) = (note for note in one.notes if "the time was up" in note)
+        done = int(re.search("after ([0-9]+) of 500", note)[1])
+        assert 40 <= done <= 60
+        if method == "smoothgrad":  # whose noise does not depend on how many there are
+            assert one.provenance.backwards == done
+            fewer = pellucid.explain(model, raw, method=method, samples=done)
+            torch.testing.assert_close(one.scores, fewer.scores, rtol=1e-8, atol=1e-8)
+
+
 def test_enough_time_changes_nothing(clock):
     plain = pellucid.explain(slow_box(clock), TEXT, method="kernel_shap")
     timed = pellucid.explain(slow_box(clock), TEXT, method="kernel_shap", seconds=10**6)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pellucid._case import Case
 
 R = TypeVar("R")
+T = TypeVar("T")
 Make = Callable[[Tensor, Tensor], Tensor]  # states from the rows they change and their numbers
 
 _ROUND = 64  # sets an input between two looks at the clock of what can be left out
@@ -112,6 +113,18 @@ def in_time(case: Case, sets: Tensor, score: Callable[[Tensor], Tensor]) -> Tens
     return torch.cat(found, dim=1)
 
 
+def until_late(case: Case, found: Iterator[T]) -> Iterator[T]:
+    """What a stream gives until the time is up, and something of it in any case."""
+    some = False
+    try:
+        for one in found:
+            some = True
+            yield one
+    except BudgetExceeded:
+        if not (some and case.meter.late):
+            raise
+
+
 # ---- pixels --------------------------------------------------------------------------------------
 
 
@@ -154,9 +167,13 @@ def gradients(case: Case, count: int, make: Make) -> Iterator[tuple[Tensor, Tens
     def work(jobs: Tensor) -> Tensor:
         return case.gradient(make(rows[jobs], numbers[jobs]), rows=rows[jobs]).to(case.dtype)
 
-    for jobs, found in stream(case, rows, work):
-        yield rows[jobs], numbers[jobs], found
-    case.meter.backwards += count
+    passes = torch.zeros(len(case.batch), dtype=torch.long)
+    try:
+        for jobs, found in stream(case, rows, work):
+            passes += torch.bincount(rows[jobs], minlength=len(passes))
+            yield rows[jobs], numbers[jobs], found
+    finally:
+        case.meter.backwards += int(passes.max())
 
 
 def noise(case: Case, rows: Tensor, numbers: Tensor, x: Tensor) -> Tensor:
@@ -190,7 +207,7 @@ def score_kept(case: Case, keep: Tensor, by: Removal = "delete") -> Tensor:
     distinct, places = zip(*(one.unique(dim=0, return_inverse=True) for one in own), strict=True)
     masks = torch.cat(distinct)  # j t
     counts = [len(one) for one in distinct]
-    rows, _ = _numbered(counts)
+    rows = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
     whole = case.shortened(by)
 
     def make(jobs: Tensor) -> Batch:
@@ -204,7 +221,8 @@ def score_kept(case: Case, keep: Tensor, by: Removal = "delete") -> Tensor:
 
 
 def _numbered(counts: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """The input of every version, and its number among that input's own."""
+    """The input of every version, and its number among that input's own; inputs take turns."""
     rows = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts, dtype=torch.long))
-    numbers = [torch.arange(count) for count in counts]
-    return rows, torch.cat(numbers) if numbers else rows
+    numbers = torch.cat([torch.arange(count) for count in counts]) if counts else rows
+    turns = numbers.argsort(stable=True)
+    return rows[turns], numbers[turns]

@@ -24,6 +24,7 @@ from pellucid._errors import ArgumentError, explain_error
 from pellucid._needs import Needs
 from pellucid._spec import method
 from pellucid._types import Attribution, Removal
+from pellucid.methods._late import late_notes
 from pellucid.methods._players import Unit, players, subsets
 
 _SINGULAR = 1e-9  # what is smaller beside 1 is nothing
@@ -70,7 +71,11 @@ def kernel_shap(
         "empty_value": torch.stack([answer[0] for answer in answers]),
         "standard_error": game.share([error for _, error in found]),
     }
-    notes = [one.told(answer) for one, answer in zip(pairs, answers, strict=True)]
+    notes = [
+        told
+        for one, answer in zip(pairs, answers, strict=True)
+        for told in late_notes([len(answer) - 1], 2 * len(one.z), "coalitions")
+    ]
     return Attribution(game.share([phi for phi, _ in found]), extras, notes)
 
 
@@ -90,13 +95,6 @@ class _Pairs:
         """Nobody, then each coalition and its complement (1+2p n)."""
         nobody = torch.zeros(1, self.z.shape[1], dtype=torch.bool)
         return torch.cat([nobody, torch.stack([self.z, ~self.z], dim=1).flatten(0, 1)])
-
-    def told(self, answers: Tensor) -> tuple[str, ...]:
-        """A sentence for the reader where the time did not last."""
-        known = (len(answers) - 1) // 2
-        if known == len(self.z):
-            return ()
-        return (f"the time was up after {2 * known} of {2 * len(self.z)} coalitions",)
 
 
 def _pairs(players: int, samples: int, generator: torch.Generator) -> _Pairs:

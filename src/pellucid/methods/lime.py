@@ -15,6 +15,7 @@ from pellucid._errors import ArgumentError, explain_error
 from pellucid._needs import Needs
 from pellucid._spec import method
 from pellucid._types import Attribution, Removal
+from pellucid.methods._late import late_notes
 from pellucid.methods._players import Unit, players, subsets
 from pellucid.methods._regression import fit
 
@@ -56,10 +57,10 @@ def lime(
     """
     _check(width, ridge)
     game = players(case, unit, by, baseline, cells)
-    drawn = integer("samples", samples, 2, 1000) - 1
+    samples, features = integer("samples", samples, 2, 1000), integer("features", features, 0, 10)
     draw = _texts if case.kind == "text" else _images
     pairs = zip(game.counts, case.generators, strict=True)
-    z = [draw(drawn, count, generator) for count, generator in pairs]
+    z = [draw(samples - 1, count, generator) for count, generator in pairs]
     value = case.value.cpu()
     answers = game.values(z)
     fits = []
@@ -68,13 +69,13 @@ def lime(
         y = torch.cat([own[None], answer])
         kept = x.mean(dim=1)  # of the players
         distance = 1 - kept.sqrt()  # cosine, of 0/1 vectors, to all ones
-        pi = (-((distance / real("width", width)) ** 2) / 2).exp()  # the code takes a root
-        fits.append(fit(x, y, pi, ridge, integer("features", features, 0, 10)))
+        pi = (-((distance / width) ** 2) / 2).exp()  # the code takes a root
+        fits.append(fit(x, y, pi, ridge, features))
     extras = {
         "intercept": torch.stack([one.intercept for one in fits]),
         "r2": torch.stack([one.r2 for one in fits]),
     }
-    notes = [_told(len(answer), drawn) for answer in answers]
+    notes = late_notes([1 + len(answer) for answer in answers], samples, "samples")
     return Attribution(game.share([one.coefficients for one in fits]), extras, notes)
 
 
@@ -87,12 +88,6 @@ def _texts(samples: int, players: int, generator: torch.Generator) -> Tensor:
 def _images(samples: int, players: int, generator: torch.Generator) -> Tensor:
     """Of an image, each player stays by the toss of a coin (m n)."""
     return torch.rand(samples, players, generator=generator) < 0.5
-
-
-def _told(answers: int, drawn: int) -> tuple[str, ...]:
-    if answers == drawn:
-        return ()
-    return (f"the time was up after {answers + 1} of {drawn + 1} samples",)
 
 
 def _check(width: float, ridge: float) -> None:

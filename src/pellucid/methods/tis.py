@@ -17,6 +17,7 @@ from pellucid._needs import Needs
 from pellucid._perturb import in_time
 from pellucid._spec import method
 from pellucid._types import Attribution
+from pellucid.methods._late import late_notes
 from pellucid.methods._rejected import rejected_notes
 
 
@@ -48,16 +49,14 @@ def tis(
     covered = m.sum(dim=1)  # b t
     scores = torch.einsum("bm,bmt->bt", w, m) / covered.clamp(min=1)  # Eq. 5
     missed = (case.content & (covered == 0)).sum(dim=1).tolist()
-    late = (f"the time was up after {w.shape[1]} of {keep.shape[1]} sets",) * (
-        m.shape != keep.shape
-    )
+    late = late_notes([w.shape[1]] * len(w), keep.shape[1], "sets")
     notes = [
         (
             *told,
-            *late,
+            *more,
             *(f"{count} tokens were in none of the sets and have no score",) * (count > 0),
         )
-        for told, count in zip(rejected_notes(case), missed, strict=True)
+        for told, more, count in zip(rejected_notes(case), late, missed, strict=True)
     ]
     signed = case.target.quantity != "probability"
     return Attribution(scores, notes=notes, signed=signed)
