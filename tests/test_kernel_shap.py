@@ -39,7 +39,7 @@ def box_of(value, players):
         present = [[word in text.split() for word in WORDS[:players]] for text in texts]
         return [[0.0, float(v)] for v in value(torch.tensor(present).view(-1, players))]
 
-    return pellucid.blackbox(function, kind="text", labels=["no", "yes"], scores="logits")
+    return pellucid.blackbox(function, kind="text", labels=["no", "yes"], gives="logits")
 
 
 def explained(value, players, **params):
@@ -319,7 +319,7 @@ def test_the_same_word_again_is_another_player():
         lambda texts: [[0.0, min(text.split().count("good"), 2)] for text in texts],
         kind="text",
         labels=["no", "yes"],
-        scores="logits",
+        gives="logits",
     )
     found = pellucid.explain(box, "good good good", method="kernel_shap", target="yes")
     torch.testing.assert_close(found.scores, torch.full((3,), 2 / 3, dtype=torch.float64))

@@ -26,7 +26,7 @@ def judge(texts):
 
 @pytest.fixture
 def box():
-    return pellucid.blackbox(judge, kind="text", labels=["negative", "positive"], scores="logits")
+    return pellucid.blackbox(judge, kind="text", labels=["negative", "positive"], gives="logits")
 
 
 def slow_ridge(x, y, weights, ridge):

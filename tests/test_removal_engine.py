@@ -83,7 +83,7 @@ def test_a_function_never_gets_more_than_it_was_promised():
         asked.append(len(texts))
         return [[0.0, float(len(text))] for text in texts]
 
-    box = pellucid.blackbox(function, kind="text", labels=["a", "b"], scores="logits")
+    box = pellucid.blackbox(function, kind="text", labels=["a", "b"], gives="logits")
     text = "one two three four five six seven eight nine ten"
     pellucid.explain(box, text, method="lime", samples=200, batch_size=5)
     assert max(asked) == 5
@@ -176,7 +176,7 @@ def slow_box(clock):
         clock.now += len(texts)
         return [[0.0, float(sum(map(ord, text)) % 97)] for text in texts]
 
-    return pellucid.blackbox(function, kind="text", labels=["a", "b"], scores="logits")
+    return pellucid.blackbox(function, kind="text", labels=["a", "b"], gives="logits")
 
 
 TEXT = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
