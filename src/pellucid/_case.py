@@ -86,6 +86,12 @@ class Case:
         return len(self._opened(Needs.STREAM).anatomy.blocks)
 
     @property
+    def most_at_once(self) -> int | None:
+        """How many inputs may go through at once however short they are; None: as fit."""
+        is_module = isinstance(self.adapter, TorchAdapter)
+        return self.adapter.largest_batch if is_module else self.batch_size
+
+    @property
     def mask(self) -> Tensor:
         """True where a token is real (b t)."""
         return self.batch.mask
@@ -363,6 +369,17 @@ class Case:
         """
         self._use(Needs.TOKEN_DROP)
         return score_kept(self, keep, by)
+
+    @property
+    def can_be_emptied(self) -> bool:
+        """Whether tokens can be left out until nothing is left of what the user gave.
+
+        Not so for an image where a mean over patches is read.
+        """
+        if Needs.TOKEN_DROP not in self.adapter.offers or self.kind == "text":
+            return Needs.TOKEN_DROP in self.adapter.offers
+        readout = cast(TorchAdapter, self.adapter).anatomy.readout
+        return readout is not None and bool(readout.singles) and not readout.patches
 
     def blank(self, by: Removal) -> Tensor:
         """The word embeddings with one token in the place of all that the user gave (b t d)."""

@@ -21,6 +21,8 @@ REFERENCES: dict[str, str] = {
     "Attention Visualization. CVPR 2021. arXiv:2012.09838",
     "chen2022beyond": "J. Chen, X. Li, L. Yu, D. Dou, H. Xiong. Beyond Intuition: Rethinking Token "
     "Attributions inside Transformers. TMLR 2022",
+    "covert2021improving": "I. Covert, S.-I. Lee. Improving KernelSHAP: Practical Shapley Value "
+    "Estimation via Linear Regression. AISTATS 2021. arXiv:2012.01536",
     "denil2014extraction": "M. Denil, A. Demiraj, N. de Freitas. Extraction of Salient Sentences "
     "from Labelled Documents. 2014. arXiv:1412.6815",
     "englebert2023tis": "A. Englebert et al. Explaining through Transformer Input Sampling. "
@@ -33,12 +35,16 @@ REFERENCES: dict[str, str] = {
     "Rethinking Feature Importance for Transformers. TMLR, December 2024. arXiv:2405.13536",
     "li2016understanding": "J. Li, W. Monroe, D. Jurafsky. Understanding Neural Networks through "
     "Representation Erasure. 2016. arXiv:1612.08220",
+    "lundberg2017unified": "S. M. Lundberg, S.-I. Lee. A Unified Approach to Interpreting Model "
+    "Predictions. NeurIPS 2017. arXiv:1705.07874",
     "montavon2017explaining": "G. Montavon et al. Explaining Nonlinear Classification Decisions "
     "with Deep Taylor Decomposition. Pattern Recognition 65, 2017. arXiv:1512.02479",
     "petsiuk2018rise": "V. Petsiuk, A. Das, K. Saenko. RISE: Randomized Input Sampling for "
     "Explanation of Black-box Models. BMVC 2018. arXiv:1806.07421",
     "qiang2022attcat": "Y. Qiang, D. Pan, C. Li, X. Li, R. Jang, D. Zhu. AttCAT: Explaining "
     "Transformers via Attentive Class Activation Tokens. NeurIPS 2022",
+    "ribeiro2016why": 'M. T. Ribeiro, S. Singh, C. Guestrin. "Why Should I Trust You?": '
+    "Explaining the Predictions of Any Classifier. KDD 2016. arXiv:1602.04938",
     "samek2017evaluating": "W. Samek, A. Binder, G. Montavon, S. Lapuschkin, K.-R. Müller. "
     "Evaluating the Visualization of What a Deep Neural Network Has Learned. TNNLS 28, 2017. "
     "arXiv:1509.06321",

@@ -103,8 +103,9 @@ class Attribution:
     """What a method returns when it has more to say than its scores.
 
     `extras` are tensors with one row an input, kept in the explanation under their names and
-    never read by a metric; `notes` are sentences for the reader, one tuple an input. `signed` is
-    given where the parameters of the method decide it.
+    never read by a metric; those with one number a token (b t) lose their padding, as scores do.
+    `notes` are sentences for the reader, one tuple an input. `signed` is given where the parameters
+    of the method decide it.
     """
 
     scores: Tensor  # b t for tokens and patches, b h w for pixels
