@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -46,9 +46,9 @@ def asking(model: Any, *, batch_size: int = 500) -> Ask:
 
 def _of_two_classes(model: Any) -> TextModel:
     adapter = as_adapter(model)
-    if isinstance(adapter, TextModel) and adapter.task == "classification":
-        if len(adapter.labels) == 2:
-            return adapter
+    classifies = isinstance(adapter, TextModel) and adapter.task == "classification"
+    if classifies and len(adapter.labels) == 2:
+        return cast(TextModel, adapter)
     raise ModelError(
         explain_error(
             "log-odds are those of two classes of a text",
@@ -64,13 +64,14 @@ def _read(adapter: TextModel, sequences: Sequence[Sequence[Unit]]) -> list[Text]
     tokenizer = adapter.reader.tokenizer
     texts = [" ".join(map(str, sequence)) for sequence in sequences]
     rows = tokenizer(texts, verbose=False)["input_ids"] if texts else []
+    longest = adapter.reader.longest
     for text, row in zip(texts, rows, strict=True):
-        if not row or tokenizer.unk_token_id in row or len(row) > adapter.longest:
+        if not row or tokenizer.unk_token_id in row or len(row) > longest:
             raise InputError(
                 explain_error(
                     "the model cannot read this sequence",
                     got=f"{text!r}, which is {len(row)} tokens",
-                    expected=f"1 to {adapter.longest} tokens, all of them in its vocabulary",
+                    expected=f"1 to {longest} tokens, all of them in its vocabulary",
                     instead="ask(data.sequences), for the data that the model was trained on",
                 )
             )

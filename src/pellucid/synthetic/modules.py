@@ -8,6 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from pellucid.synthetic.tokenizers import SPECIALS
+
 
 class FullyConnected(nn.Module):
     """ReLU layers on how often each word occurs: the reference that can learn a sum.
@@ -19,6 +21,8 @@ class FullyConnected(nn.Module):
         super().__init__()
         self.table = nn.Embedding(words, width)
         nn.init.normal_(self.table.weight, std=words**-0.5)
+        with torch.no_grad():
+            self.table.weight[: len(SPECIALS)] = 0  # which never occur, and so never learn
         self.bias = nn.Parameter(torch.zeros(width))
         rest = [nn.Sequential(nn.Linear(width, width), nn.ReLU()) for _ in range(layers - 1)]
         self.rest = nn.Sequential(nn.ReLU(), *rest, nn.Linear(width, 2))

@@ -36,11 +36,9 @@ def built(
     """A classifier with random weights. Dropout and all else is as its config has it."""
     if shape == "fc":
         return FullyConnected(vocabulary, width, layers)
-    if shape == "bert":
-        return _bert(layers, width, heads, vocabulary, longest)
-    return (_distilbert if shape == "distilbert" else _gpt2)(
-        layers, width, heads, vocabulary, longest
-    )
+    make = {"bert": _bert, "distilbert": _distilbert, "gpt2": _gpt2}[shape]
+    module: nn.Module = make(layers, width, heads, vocabulary, longest)
+    return module
 
 
 def _named() -> dict[str, Any]:

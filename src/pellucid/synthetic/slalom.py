@@ -48,7 +48,7 @@ def slalom_data(
     up to 8 with the preset "released".
     """
     whole = slalom_truth() if truth is None else truth
-    check_words(tuple(whole.units))
+    check_words(tuple(map(str, whole.units)))
     if integer("vocabulary", vocabulary, 1, 64) > len(whole.units):
         raise ArgumentError(
             explain_error(

@@ -25,8 +25,15 @@ def of_words(words: Sequence[str], *, longest: int, begins: bool) -> Any:
 
 def word_pieces(texts: Sequence[str], *, size: int, longest: int) -> Any:
     """Lower-case pieces of words, as BERT's, between [CLS] and [SEP]."""
-    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
-    from tokenizers import processors, trainers
+    from tokenizers import (
+        Tokenizer,
+        decoders,
+        models,
+        normalizers,
+        pre_tokenizers,
+        processors,
+        trainers,
+    )
 
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
@@ -64,7 +71,8 @@ def byte_pairs(texts: Sequence[str], *, size: int, longest: int) -> Any:
 def _fast(tokenizer: Any, longest: int) -> Any:
     from transformers import PreTrainedTokenizerFast
 
-    names = dict(zip(("pad", "unk", "cls", "sep", "mask"), SPECIALS, strict=True))
+    # The token that ends a text stands for one of which everything was taken away.
+    names = dict(zip(("pad", "unk", "cls", "eos", "mask"), SPECIALS, strict=True))
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         model_max_length=longest,

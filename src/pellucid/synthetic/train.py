@@ -9,11 +9,12 @@ from torch import Tensor, nn
 
 from pellucid._arguments import integer
 from pellucid._batches import Progress
-from pellucid.adapters import TorchAdapter, adapt
+from pellucid.adapters import adapt
+from pellucid.adapters.text_model import TextModel
 from pellucid.surrogates import Linear, Slalom
 from pellucid.synthetic.modules import SoftmaxMean, Sum
 from pellucid.synthetic.sequences import EMPTY, Data, check_words
-from pellucid.synthetic.shapes import LABELS, TRANSFORMERS, built, check_shape
+from pellucid.synthetic.shapes import LABELS, built, check_shape
 from pellucid.synthetic.tokenizers import CLS, PAD, SPECIALS, of_words
 from pellucid.synthetic.training import Schedule, seeded, trained
 
@@ -33,7 +34,7 @@ def train(
     device: str | torch.device = "cpu",
     seed: int = 0,
     progress: Progress = None,
-) -> TorchAdapter:
+) -> TextModel:
     """A model that learnt the labels of the data from nothing, ready to be explained.
 
     Main arguments: `shape` is "bert", "distilbert", "gpt2", or "fc", fully connected ReLU layers on
@@ -66,7 +67,7 @@ def train(
     return named(module, tokenizer, f"{shape} of {layers} layers, trained on synthetic words")
 
 
-def planted(truth: Linear | Slalom) -> TorchAdapter:
+def planted(truth: Linear | Slalom) -> TextModel:
     """The model that computes a sum, or a softmax-weighted mean, exactly.
 
     What explains a model can be held to it: nothing was learnt, so nothing is in doubt.
@@ -77,9 +78,7 @@ def planted(truth: Linear | Slalom) -> TorchAdapter:
     if isinstance(truth, Linear):
         module: nn.Module = Sum(torch.cat([blank, truth.weight]), truth.bias)
     else:
-        module = SoftmaxMean(
-            torch.cat([blank, truth.value]), torch.cat([blank, truth.importance])
-        )
+        module = SoftmaxMean(torch.cat([blank, truth.value]), torch.cat([blank, truth.importance]))
     tokenizer = of_words(words, longest=_LONGEST, begins=False)
     return named(module.eval(), tokenizer, f"planted {type(truth).__name__}")
 
@@ -90,6 +89,8 @@ def padded(data: Data, begins: bool) -> Tensor:
     return torch.cat([ids.new_full((len(ids), 1), CLS), ids], dim=1) if begins else ids
 
 
-def named(module: nn.Module, tokenizer: Any, name: str) -> TorchAdapter:
+def named(module: nn.Module, tokenizer: Any, name: str) -> TextModel:
     """The module as a model of pellucid's."""
-    return adapt(module, tokenizer, name=name, labels=LABELS)
+    found = adapt(module, tokenizer, name=name, labels=LABELS)
+    assert isinstance(found, TextModel)
+    return found

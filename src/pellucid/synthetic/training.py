@@ -47,9 +47,9 @@ class Schedule:
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
     """Draw by the seed alone; the generators of the process are as before afterwards."""
-    count = torch.accelerator.device_count()
-    kind = {"device_type": torch.accelerator.current_accelerator().type} if count else {}
-    with torch.random.fork_rng(devices=range(count), **kind):
+    accelerator = torch.accelerator.current_accelerator() or torch.device("cuda")
+    devices = range(torch.accelerator.device_count())
+    with torch.random.fork_rng(devices=devices, device_type=accelerator.type):
         torch.manual_seed(seed)
         yield
 
