@@ -27,6 +27,7 @@ _HOME = {
     "Above": "pellucid.explorer.selection",
     "Rectangle": "pellucid.explorer.selection",
     "measure": "pellucid._measure",
+    "agreement": "pellucid._agreement",
     "report": "pellucid.viz",
     "list_methods": "pellucid._catalogue",
     "list_metrics": "pellucid._catalogue",
@@ -53,6 +54,7 @@ _SUBMODULES = ("models", "surrogates", "testing")
 __all__ = sorted([*_HOME, "__version__"])
 
 if TYPE_CHECKING:
+    from pellucid._agreement import agreement as agreement
     from pellucid._case import Case as Case
     from pellucid._catalogue import list_methods as list_methods
     from pellucid._catalogue import list_metrics as list_metrics

@@ -7,8 +7,15 @@ with its modifiers and joiners. Tokens are never cut: where one spans several wo
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from pellucid._types import Segment
 
 _JOINER, _APOSTROPHES = "\u200d", "'\u2019"
 _IDEOGRAPHIC = (
@@ -18,6 +25,15 @@ _IDEOGRAPHIC = (
     (0xF900, 0xFAFF),
     (0x20000, 0x3FFFF),
 )
+
+
+class Scored(Protocol):
+    """What is read of an explanation here."""
+
+    @property
+    def scores(self) -> Tensor: ...
+    @property
+    def segments(self) -> tuple[Segment, ...]: ...
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:
@@ -90,6 +106,50 @@ def align(text: str, pieces: Sequence[str]) -> list[tuple[int, int]]:
             start = position + len(text[position:]) - len(text[position:].lstrip())
             spans.append((start, min(start + 1, len(text))))
     return spans
+
+
+def spaced_words(text: str) -> list[tuple[int, int]]:
+    """The [start, end) characters of what stands between white space, as data sets count words."""
+    return [found.span() for found in re.finditer(r"\S+", text)]
+
+
+def words_of_tokens(explanation: Scored, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The tokens of the text and the word of each, as numbers, by the characters they share.
+
+    A token of several words belongs to the one it covers most of; one of none is left out.
+    """
+    found: list[tuple[int, int]] = []
+    for index, segment in enumerate(explanation.segments):
+        if segment.role != "content" or segment.span is None or segment.part != 0:
+            continue
+        start, end = segment.span
+        shared = [min(end, b) - max(start, a) for a, b in spans]
+        most = max(shared, default=0)
+        if most > 0:
+            found.append((index, shared.index(most)))
+    return found
+
+
+def word_scores(
+    explanation: Scored,
+    spans: Sequence[tuple[int, int]],
+    how: Literal["sum", "mean", "max"] = "sum",
+) -> Tensor:
+    """The score of each word (w): of its tokens the sum, the mean, or the largest by size.
+
+    A word without a token gets 0.
+    """
+    tokens: list[list[int]] = [[] for _ in spans]
+    for index, word in words_of_tokens(explanation, spans):
+        tokens[word].append(index)
+    scores = explanation.scores.double()
+    found = torch.zeros(len(spans), dtype=torch.float64)
+    for word, own in enumerate(tokens):
+        if own and how == "max":
+            found[word] = scores[own][scores[own].abs().argmax()]
+        elif own:
+            found[word] = scores[own].sum() if how == "sum" else scores[own].mean()
+    return found
 
 
 def _kind(text: str, index: int, previous: str) -> str:
