@@ -97,14 +97,15 @@ def measured(
     ties: Ties,
 ) -> Measured:
     """The reference level less the mean of the class's probability over the grid."""
-    kept, tied = [], []
+    kept, tied, skipped = [], [], []
     for explanation, generator in zip(explanations, case.generators, strict=True):
         own = tokens_of(explanation)
         scores = explanation.scores[own]
         stays = masks(ranks(scores, ties, generator), grid)  # m n
         keep = torch.ones(len(stays), len(own), dtype=torch.bool)
         keep[:, own] = stays
-        kept.append(keep)
+        skipped.append(_reason(keep, grid))
+        kept.append(keep[:0] if skipped[-1] else keep)
         tied.append(tie_fraction(scores))
     curves = values_of_kept(case, kept)
     levels = case.value.tolist() if reference == "clean" else [1.0] * len(curves)
@@ -115,7 +116,12 @@ def measured(
         ],
         curves=curves,
         ties=tied,
-        skipped=[
-            "" if len(curve) else f"fewer than {grid.partition(':')[2]} tokens" for curve in curves
-        ],
+        skipped=skipped,
     )
+
+
+def _reason(keep: Tensor, grid: str) -> str:
+    """Why a text has no point of the grid, or one at which the model would have nothing to read."""
+    if not len(keep):
+        return f"fewer than {grid.partition(':')[2]} tokens"
+    return "" if keep.any(dim=1).all() else "nothing would be left of the text"

@@ -1,4 +1,4 @@
-"""Whether tokens that people looked at score higher. SLALOM's paper, section 5.2, on Yelp-HAT.
+"""Whether tokens that people looked at score higher. SLALOM's paper, section 6.3, on Yelp-HAT.
 
 People's attention has no sign, so the size of a score counts.
 """
@@ -66,8 +66,9 @@ def _tokens(
     explanation: Explanation, agreed: Tensor, marks: Marks, unit: str
 ) -> tuple[Tensor, Tensor]:
     """The size of the score of each token, and whether people looked at it (n)."""
-    size = explanation.scores.double().abs()
-    found: dict[object, tuple[float, bool]] = {}
+    scores = explanation.scores.double()
+    size = scores.abs() if explanation.signed else scores
+    found: dict[int | str, tuple[float, bool]] = {}
     for index, word in words_of_tokens(explanation, marks.spans):
         text = explanation.segments[index].text
         if _is_punctuation(text):
@@ -75,8 +76,8 @@ def _tokens(
         key = text if unit == "type" else index
         first, _ = found.get(key, (float(size[index]), False))
         found[key] = (first, bool(agreed[word]))
-    scores, seen = zip(*found.values(), strict=True) if found else ((), ())
-    return torch.tensor(scores, dtype=torch.float64), torch.tensor(seen, dtype=torch.bool)
+    sizes, seen = zip(*found.values(), strict=True) if found else ((), ())
+    return torch.tensor(sizes, dtype=torch.float64), torch.tensor(seen, dtype=torch.bool)
 
 
 def _is_punctuation(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Agreement with how often tokens occur in each class. SLALOM's paper, section 5.2 and E.4."""
+"""Agreement with how often tokens occur in each class. SLALOM's paper, section 6.3 and E.4."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fidelity to the removal of several tokens at once. SLALOM's paper, section 5.4 and Figure 6.
+"""Fidelity to the removal of several tokens at once. SLALOM's paper, section 6.3 and Figure 6.
 
 Every explanation that predicts what a removal does is held to the same removals: scores as sums, a
 SLALOM as the function that it is.

@@ -1,4 +1,4 @@
-"""Deletion for texts, as SLALOM's paper measures it (section 5.3, Table 14): AOPC of 1 - p.
+"""Deletion for texts, as SLALOM's paper measures it (section 6.3, Table 11a): AOPC of 1 - p.
 
 Keep the lowest-scored tokens, 5 of them, then 10, and so on, and average what the class has lost.
 So it is the other way up than deletion for images: higher is better here.

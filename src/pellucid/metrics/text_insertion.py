@@ -1,4 +1,4 @@
-"""Insertion for texts, as SLALOM's paper measures it (section 5.3, Table 1c): AOPC of 1 - p.
+"""Insertion for texts, as SLALOM's paper measures it (section 6.3, Table 1c): AOPC of 1 - p.
 
 Keep the highest-scored tokens, 5 of them, then 10, and so on, and average what the class lacks. So
 it is the other way up than insertion for images: lower is better here. (The caption of Table 1c
