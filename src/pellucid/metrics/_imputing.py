@@ -3,17 +3,15 @@
 A removed pixel becomes the weighted mean of its neighbours, removed ones included: one linear
 system for all of them. Its matrix is the Laplacian of the grid of pixels, restricted to those
 removed, so it is symmetric and positive definite, and conjugate gradients solve it with nothing but
-convolutions, many images at once.
+sums of neighbours, many images at once.
 """
 
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-_NEAR, _FAR = 1 / 6, 1 / 12  # the weights of direct and of diagonal neighbours
-_ACCURACY = 1e-6  # of the residual, relative to the right-hand side
+_ACCURACY = 1e-8  # of the residual, relative to the right-hand side
 _STEPS = 2000
 
 
@@ -52,7 +50,17 @@ def _solved(known: Tensor, gone: Tensor, total: Tensor) -> Tensor:
 
 
 def _around(x: Tensor) -> Tensor:
-    """The weighted sum of the eight neighbours of every pixel (j c h w)."""
-    kernel = x.new_tensor([[_FAR, _NEAR, _FAR], [_NEAR, 0.0, _NEAR], [_FAR, _NEAR, _FAR]])
-    flat = x.flatten(0, 1)[:, None]
-    return F.conv2d(flat, kernel[None, None], padding=1).view_as(x)
+    """The sum of the eight neighbours of every pixel (j c h w), 1/6 of the near, 1/12 of the far.
+
+    The weights are [1 2 1]' [1 2 1] / 12 but for the pixel itself.
+    """
+    return (_along(_along(x, -1), -2) - 4 * x) / 12
+
+
+def _along(x: Tensor, axis: int) -> Tensor:
+    """Twice each number and its two neighbours along an axis, beyond the border nothing."""
+    found = 2 * x
+    size = x.shape[axis]
+    found.narrow(axis, 1, size - 1).add_(x.narrow(axis, 0, size - 1))
+    found.narrow(axis, 0, size - 1).add_(x.narrow(axis, 1, size - 1))
+    return found
