@@ -217,7 +217,7 @@ def test_explain_says_what_is_wrong(tiny, regression, row):
     ("options", "fragments"),
     [
         ({"metric": "deletoin"}, ["metric", "deletoin", "'deletion'"]),
-        ({"metric": "no_such"}, ["metric", "no_such", "text_deletion"]),
+        ({"metric": "no_such"}, ["metric", "no_such", "deletion"]),
         ({"metric": None}, ["metric", "None"]),
         ({"metric": ["deletion"]}, ["metric"]),
         ({"metric": "text_deletion", "gird": "tokens:2"}, ["gird", "'grid'"]),

@@ -73,7 +73,7 @@ def test_rationales_are_measured_as_by_scikit_learn(sklearn_metrics):
     scores = found.scores[1:-1]
     for metric, function in (
         ("rationale_auroc", sklearn_metrics.roc_auc_score),
-        ("rationale_average_precision", sklearn_metrics.average_precision_score),
+        ("rationale_auprc", sklearn_metrics.average_precision_score),
     ):
         measured = pellucid.measure(model, found, metric=metric, truth=truth)
         assert measured.value == pytest.approx(function(truth, scores), abs=1e-12)

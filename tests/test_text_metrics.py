@@ -393,7 +393,7 @@ def test_ranking_metrics_by_hand():
     text, scores, truth = "zero one two three", [0.9, 0.8, 0.7, 0.1], [1, 0, 1, 0]
     assert marked("rationale_auroc", scores, truth, text).value == pytest.approx(0.75)
     assert marked("attention_auroc", scores, truth, text).value == pytest.approx(0.75)
-    precision = marked("rationale_average_precision", scores, truth, text)
+    precision = marked("rationale_auprc", scores, truth, text)
     assert precision.value == pytest.approx((1 + 2 / 3) / 2)
 
 
@@ -498,7 +498,7 @@ def test_words_that_were_cut_off_do_not_count(tiny):
         ("rationale_cosine", [[], []], "no word is marked"),
         ("rationale_auroc", [0, 0, 0], "no word is marked"),
         ("rationale_auroc", [1, 1, 1], "every word is marked"),
-        ("rationale_average_precision", [0, 0, 0.4], "no word is marked"),
+        ("rationale_auprc", [0, 0, 0.4], "no word is marked"),
         ("attention_auroc", [[1, 0, 0], [0, 1, 0]], "no word is marked"),
         ("attention_auroc", [1, 1, 1], "every word is marked"),
     ],
@@ -524,7 +524,7 @@ def test_scores_of_zero_have_no_direction():
 def test_one_word():
     assert marked("rationale_cosine", [2.0], [1], "one").value == 1.0
     assert marked("rationale_auroc", [2.0], [1], "one").skipped == "every word is marked"
-    assert marked("rationale_average_precision", [2.0], [1], "one").value == 1.0
+    assert marked("rationale_auprc", [2.0], [1], "one").value == 1.0
 
 
 @pytest.mark.parametrize(
@@ -607,7 +607,7 @@ def test_a_detector_of_a_keyword(metric):
 
 def test_people_who_mark_what_the_model_reads():
     truth = (WEIGHTS > 0.8).double().tolist()
-    for metric in ("rationale_cosine", "rationale_auroc", "rationale_average_precision"):
+    for metric in ("rationale_cosine", "rationale_auroc", "rationale_auprc"):
         true, chance, opposite = compared(metric, LINEAR, WEIGHTS, TEN, truth=truth)
         assert true > chance > opposite
     large = (WEIGHTS.abs() > 0.8).double().tolist()

@@ -20,8 +20,8 @@ from pellucid.metrics.naive_bayes_correlation import naive_bayes_correlation
 from pellucid.metrics.perturbation import negative_perturbation, positive_perturbation
 from pellucid.metrics.pixel_accuracy import pixel_accuracy
 from pellucid.metrics.pointing_game import pointing_game
+from pellucid.metrics.rationale_auprc import rationale_auprc
 from pellucid.metrics.rationale_auroc import rationale_auroc
-from pellucid.metrics.rationale_average_precision import rationale_average_precision
 from pellucid.metrics.rationale_cosine import rationale_cosine
 from pellucid.metrics.removal_correlation import removal_correlation
 from pellucid.metrics.removal_fidelity import removal_fidelity
@@ -50,7 +50,7 @@ METRICS: dict[str, Metric] = {
         naive_bayes_correlation,
         rationale_cosine,
         rationale_auroc,
-        rationale_average_precision,
+        rationale_auprc,
         attention_auroc,
         sparseness,
         pointing_game,

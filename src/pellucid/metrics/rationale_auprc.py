@@ -1,4 +1,4 @@
-"""Average precision of the scores as a search for people's reasons. DeYoung et al. 2020."""
+"""The scores as a search for people's reasons. DeYoung et al., ERASER, ACL 2020, section 4.1."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pellucid.metrics.mean_average_precision import average_precision
     kinds=("text",),
     truth="rationale",
 )
-def rationale_average_precision(
+def rationale_auprc(
     case: Case,
     explanations: Sequence[Explanation],
     truths: Sequence[Marks],
@@ -30,10 +30,10 @@ def rationale_average_precision(
     words: Words = "sum",
     threshold: float = 0.5,
 ) -> Measured:
-    """Mean precision at the words of the rationale in the order of scores: average precision.
+    """Area under the precision-recall curve of the scores as a search for the rationale's words.
 
-    A word belongs to the rationale where its mean mark is at least `threshold`. Scores that tell
-    nothing get the part of the words that is marked.
+    It is the average precision, without interpolation. A word belongs to the rationale where its
+    mean mark is at least `threshold`. Constant scores get the part of the words that is marked.
     """
     values: list[float | None] = []
     skipped, tied = [], []
