@@ -307,6 +307,21 @@ def test_structural_similarity_of_maps():
     assert all(-1 <= one < 1 for one in measured.curve)
 
 
+def test_tokens_have_no_structure():
+    model = build("bert", dtype=torch.float64)
+    found = pellucid.explain(model, "the film is fine", method="random")
+    with pytest.raises(ArgumentError, match="likeness='ssim' for texts"):
+        pellucid.measure(model, found, metric="weight_randomisation", likeness="ssim")
+
+
+def test_weights_that_are_not_here_or_no_numbers():
+    model = build("bert")
+    packed = torch.nn.Parameter(torch.zeros(2, dtype=torch.int8), requires_grad=False)
+    model.module.register_parameter("packed", packed)
+    with pytest.raises(pellucid.UnsupportedCombination, match="packed in memory, in floating"):
+        next(randomised(model, cascading=True, seed=0))
+
+
 def test_ssim_as_the_paper_writes_it():
     """Window by window, in a loop; one of an image with itself is 1."""
     one, other = torch.rand(2, 13, 14, generator=torch.Generator().manual_seed(0)).double()

@@ -359,9 +359,9 @@ def test_naive_bayes_skips_with_a_reason():
     assert same.skipped == "all tokens have the same weight"
 
 
-@pytest.mark.parametrize("weights", [None, {}, [1.0], {"one": math.nan}, {1: 2.0}])
+@pytest.mark.parametrize("weights", [None, {}, [1.0], {"one": math.nan}, {1: 2.0}, {"one": "a"}])
 def test_weights_that_are_none(weights):
-    with pytest.raises(ArgumentError, match="weights of tokens"):
+    with pytest.raises(ArgumentError, match="weights"):
         measured("naive_bayes_correlation", LINEAR, WEIGHTS, weights=weights)
 
 
@@ -496,6 +496,9 @@ def test_words_that_were_cut_off_do_not_count(tiny):
         ("rationale_cosine", [0, 0, 0], "no word is marked"),
         ("rationale_cosine", [], "no word is marked"),
         ("rationale_cosine", [[], []], "no word is marked"),
+        ("rationale_auprc", ([], []), "no word is marked"),
+        ("rationale_auroc", ([], []), "no word is marked"),
+        ("attention_auroc", ([], []), "no word is marked"),
         ("rationale_auroc", [0, 0, 0], "no word is marked"),
         ("rationale_auroc", [1, 1, 1], "every word is marked"),
         ("rationale_auprc", [0, 0, 0.4], "no word is marked"),

@@ -49,12 +49,13 @@ def parts_of(adapter: TorchAdapter) -> dict[str, list[str]]:
     blocks = adapter.anatomy.blocks
     numbered = reversed(list(enumerate(blocks)))
     block_of = {id(p): i for i, block in numbered for p in block.parameters()}
+    last = max(block_of.values())
     parts: dict[int, list[str]] = {}
     current = -1  # before the blocks
     for name, parameter in adapter.module.named_parameters():
         if id(parameter) in block_of:
             current = block_of[id(parameter)]
-        elif current == len(blocks) - 1:
+        elif current == last:
             current = len(blocks)  # behind them
         parts.setdefault(current, []).append(name)
     titles = {-1: "embedding", len(blocks): "head"}

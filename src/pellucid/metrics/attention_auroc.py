@@ -51,7 +51,7 @@ def attention_auroc(
         scores, seen = _tokens(explanation, _agreed(marks.numbers, consensus), marks, unit)
         values.append(auroc(scores, seen))
         skipped.append(reason_without(seen))
-        tied.append(tie_fraction(scores) if len(scores) else 0.0)
+        tied.append(tie_fraction(scores))
     return Measured(values=values, skipped=skipped, ties=tied)
 
 

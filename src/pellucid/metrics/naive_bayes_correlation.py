@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from pellucid._arguments import real
 from pellucid._case import Case
 from pellucid._errors import ArgumentError, explain_error
 from pellucid._needs import Needs
@@ -73,13 +73,9 @@ def _too_few(many: int) -> str:
 
 def _checked(weights: Any) -> Mapping[str, float]:
     """Finite weights by the text of the token."""
-    if (
-        isinstance(weights, Mapping)
-        and weights
-        and all(isinstance(token, str) for token in weights)
-        and all(isinstance(w, float | int) and math.isfinite(w) for w in weights.values())
-    ):
-        return weights
+    named = isinstance(weights, Mapping) and all(isinstance(token, str) for token in weights)
+    if named and weights:
+        return {token: real(f"weights[{token!r}]", w) for token, w in weights.items()}
     raise ArgumentError(
         explain_error(
             "naive_bayes_correlation compares with weights of tokens",

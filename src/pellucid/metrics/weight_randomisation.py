@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from pellucid._case import Case
+from pellucid._errors import ArgumentError, explain_error
 from pellucid._needs import Needs
 from pellucid._rank_statistics import spearman
 from pellucid._results import Explanation
@@ -47,7 +48,16 @@ def weight_randomisation(
     Constant scores are like nothing: 0. `method` is the function that made the explanations, where
     it is none of pellucid's own.
     """
-    like = _structural if likeness == "ssim" and case.kind == "image" else _of_ranks
+    like = _of_ranks if likeness == "spearman" else _structural
+    if likeness == "ssim" and case.kind == "text":
+        raise ArgumentError(
+            explain_error(
+                "tokens have no neighbourhood that could be similar in structure",
+                got=f"likeness={likeness!r} for texts",
+                expected="likeness='spearman'",
+                instead="likeness='spearman'",
+            )
+        )
     before = [_prepared(_stored(one), one, absolute) for one in explanations]
     stages: list[list[float]] = []
     for _, changed in case.randomised(cascading=order == "cascading"):
