@@ -123,9 +123,5 @@ def measured(
 def _reason(keep: Tensor, grid: str) -> str:
     """Why a text has no point of the grid, or one at which the model would have nothing to read."""
     if not len(keep):
-        return (
-            "no tokens"
-            if grid.startswith("percent")
-            else f"fewer than {grid.partition(':')[2]} tokens"
-        )
+        return f"fewer than {grid.partition(':')[2]} tokens"
     return "" if keep.any(dim=1).all() else "nothing would be left of the text"
