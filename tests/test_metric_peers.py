@@ -12,7 +12,8 @@ import pellucid
 from pellucid import Target
 from pellucid._case import Case
 from pellucid._perturb import score_kept
-from pellucid._rank_statistics import auroc, kendall, spearman
+from pellucid._rank_statistics import auroc, kendall
+from pellucid._statistics import spearman
 from pellucid.metrics import METRICS
 from pellucid.metrics._imputing import imputed
 from pellucid.metrics._likeness import ssim

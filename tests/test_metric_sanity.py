@@ -14,12 +14,11 @@ import pellucid
 from pellucid import ArgumentError, InputError, Target
 from pellucid._rank_statistics import (
     auroc,
-    average_ranks,
     kendall,
     rank_biased_overlap,
-    spearman,
     top_overlap,
 )
+from pellucid._statistics import average_ranks, spearman
 from pellucid.adapters.randomised import parts_of, randomised
 from pellucid.metrics._imputing import imputed
 from pellucid.metrics._likeness import ssim

@@ -12,8 +12,9 @@ from torch import Tensor
 
 from pellucid._arguments import integer, real
 from pellucid._errors import ArgumentError, InputError, explain_error, unknown_name
-from pellucid._rank_statistics import kendall, rank_biased_overlap, spearman, top_overlap
+from pellucid._rank_statistics import kendall, rank_biased_overlap, top_overlap
 from pellucid._results import Explanation
+from pellucid._statistics import spearman
 from pellucid._types import Picture
 
 By = Literal["spearman", "kendall", "top", "rbo"]

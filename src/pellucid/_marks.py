@@ -10,9 +10,7 @@ from torch import Tensor
 from pellucid._errors import ArgumentError, explain_error
 from pellucid._results import Explanation
 from pellucid._types import Marks, Text
-from pellucid._words import spaced_words
-
-Spans = tuple[tuple[int, int], ...]
+from pellucid._words import checked_spans, spaced_words
 
 
 def read_marks(given: Any, explanation: Explanation) -> Marks:
@@ -26,8 +24,8 @@ def read_marks(given: Any, explanation: Explanation) -> Marks:
     if len(explanation.item.parts) > 1:
         raise _wrong("a pair of texts", "one text", "measure explanations of single texts")
     spans, numbers = tuple(spaced_words(text)), given
-    if isinstance(given, tuple) and len(given) == 2 and not _is_number(given[0]):
-        spans, numbers = _checked_spans(given[0], len(text)), given[1]
+    if isinstance(given, tuple) and len(given) == 2 and _holds_pairs(given[0]):
+        spans, numbers = tuple(checked_spans(given[0], text)), given[1]
     table = _table([] if numbers is None else numbers)  # p w
     if table.numel() == 0:
         return Marks(spans, torch.zeros(1, len(spans), dtype=torch.float64))
@@ -48,35 +46,21 @@ def _table(numbers: Any) -> Tensor:
         table = torch.empty(0, 0, 0)
     if table.dim() == 1:
         table = table[None]
-    bad = table.dim() != 2 or not bool((table.isfinite() & (table >= 0)).all())
-    if bad:
+    if table.dim() != 2 or not bool(table.isfinite().all()):
         raise _wrong(
             repr(numbers)[:200],
-            "finite numbers of at least 0, one a word, or a list of equally long such lists",
+            "finite numbers, one a word, or a list of such lists, one a person",
             "truth=[0, 1, 1, 0]",
         )
     return table
 
 
-def _checked_spans(given: Any, length: int) -> Spans:
-    """Characters [start, end) of words, in order and within the text."""
+def _holds_pairs(one: Any) -> bool:
+    """Whether this is (start, end) for each word, and not what one of two people marked."""
     try:
-        spans = tuple((int(start), int(end)) for start, end in given)
-    except (TypeError, ValueError):
-        spans = ((0, -1),)
-    ends = [0, *(end for _, end in spans)]
-    ordered = all(before <= a < b for before, (a, b) in zip(ends[:-1], spans, strict=True))
-    if not ordered or ends[-1] > length:
-        raise _wrong(
-            f"spans {repr(given)[:200]} of a text of {length} characters",
-            "(start, end) of every word, one after the other, end excluded",
-            "truth=([(0, 4), (5, 9)], [1, 0])",
-        )
-    return spans
-
-
-def _is_number(one: Any) -> bool:
-    return isinstance(one, int | float) or getattr(one, "ndim", 1) == 0
+        return all(len(pair) == 2 for pair in one)
+    except TypeError:
+        return False
 
 
 def _wrong(got: str, expected: str, instead: str) -> ArgumentError:

@@ -1,26 +1,13 @@
-"""Numbers that depend on an order alone: correlations of ranks, overlaps of tops, AU-ROC."""
+"""Numbers that depend on an order alone: Kendall's tau, overlaps of tops, AU-ROC."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from pellucid._statistics import average_ranks
+
 _AT_ONCE = 1024  # rows of a table of pairs
-
-
-def average_ranks(values: Tensor) -> Tensor:
-    """The rank of every number, 1 for the smallest; equal ones share the mean rank (n)."""
-    _, group, size = values.flatten().unique(return_inverse=True, return_counts=True)
-    middle: Tensor = size.cumsum(dim=0).double() - (size.double() - 1) / 2
-    return middle[group]
-
-
-def spearman(one: Tensor, other: Tensor) -> float | None:
-    """The correlation of the ranks; None where one of both is constant."""
-    a, b = average_ranks(one), average_ranks(other)
-    a, b = a - a.mean(), b - b.mean()
-    length = float(a.norm() * b.norm())
-    return min(1.0, max(-1.0, float(a @ b) / length)) if length > 0 else None
 
 
 def kendall(one: Tensor, other: Tensor) -> float | None:

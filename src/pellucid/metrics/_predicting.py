@@ -18,18 +18,22 @@ from pellucid.surrogates.counts import shares
 def predicted_change(explanation: Explanation, kept: Tensor) -> Tensor:
     """F(kept tokens) - F(all tokens) as the explanation has it: m t -> m.
 
-    Scores that add up predict less the sum of what is removed. A SLALOM, which carries "value" and
-    "importance" for every token, special ones included, predicts the change of its softmax-weighted
-    mean value: F(u) = sum over the members of softmax_u(s) v. The model's own tokens always stay.
+    Scores that add up predict less the sum of what is removed. A SLALOM, which carries "values" and
+    "importance" for every token, predicts the change of its softmax-weighted mean value: F(u) = sum
+    over the members of softmax_u(s) v. The model's own tokens always stay; they are members where
+    the SLALOM has weights that are "permanent".
     """
-    stays = kept | ~tokens_of(explanation)
-    extras, length = explanation.extras, len(explanation.segments)
-    if "value" in extras and "importance" in extras:
-        value, importance = (extras[name][:length].double() for name in ("value", "importance"))
-        every = torch.cat([torch.ones_like(stays[:1]), stays]).double()  # 1+m t
-        outputs = shares(every, importance) @ value
-        return outputs[1:] - outputs[0]
-    return -((~stays).double() @ explanation.scores.double())
+    own, extras = tokens_of(explanation), explanation.extras
+    stays = kept | ~own
+    if not set(extras) >= _SLALOM:
+        return -((~stays).double() @ explanation.scores.double())
+    members = own | bool(len(extras["permanent"]))
+    every = torch.cat([torch.ones_like(stays[:1]), stays]) & members  # 1+m t
+    outputs = shares(every.double(), extras["importance"].double()) @ extras["values"].double()
+    return outputs[1:] - outputs[0]
+
+
+_SLALOM = {"values", "importance", "permanent"}
 
 
 def check_same_number(case: Case, explanations: Sequence[Explanation], metric: str) -> None:

@@ -14,9 +14,9 @@ from torch import Tensor
 from pellucid._case import Case
 from pellucid._errors import ArgumentError, explain_error
 from pellucid._needs import Needs
-from pellucid._rank_statistics import spearman
 from pellucid._results import Explanation
 from pellucid._spec import metric
+from pellucid._statistics import spearman
 from pellucid._types import Measured
 from pellucid.metrics._keeping import tokens_of
 from pellucid.metrics._likeness import ssim
