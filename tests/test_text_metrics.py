@@ -461,7 +461,7 @@ def test_a_token_of_two_words_counts_once():
     """For people's attention it belongs to the word that has most of its characters."""
     found = explained(LINEAR, [1.0, 2.0, 4.0], THREE)
     spans = [(0, 1), (1, 3), (4, 7), (8, 13)]
-    assert words_of_tokens(found.item, spans) == [(0, 1), (1, 2), (2, 3)]
+    assert words_of_tokens(found.segments, spans) == [(0, 1), (1, 2), (2, 3)]
 
 
 def test_two_people_in_a_tuple_are_no_spans():

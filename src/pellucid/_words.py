@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from pellucid._errors import ArgumentError, explain_error
-from pellucid._types import Picture, Text
+from pellucid._types import Picture, Segment, Text
 
 Aggregate = Literal["sum", "mean", "max"]
 
@@ -93,13 +93,15 @@ def spaced_words(text: str) -> list[tuple[int, int]]:
     return [found.span() for found in re.finditer(r"\S+", text)]
 
 
-def words_of_tokens(item: Text, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def words_of_tokens(
+    segments: Sequence[Segment], spans: Sequence[tuple[int, int]]
+) -> list[tuple[int, int]]:
     """The tokens of a text and the word of each, by number; the model's own tokens are left out.
 
     A token over several words belongs to the first of those that have most of its characters.
     """
     found: list[tuple[int, int]] = []
-    for index, segment in enumerate(item.segments):
+    for index, segment in enumerate(segments):
         if segment.role == "content" and segment.part == 0 and segment.span is not None:
             shares = list(_shares(segment.span, spans))
             found.append((index, max(shares, key=lambda share: share[1])[0]))

@@ -69,7 +69,7 @@ def _tokens(
     scores = explanation.scores.double()
     size = scores.abs() if explanation.signed else scores
     found: dict[int | str, tuple[float, bool]] = {}
-    for index, word in words_of_tokens(explanation.item, marks.spans):
+    for index, word in words_of_tokens(explanation.segments, marks.spans):
         text = explanation.segments[index].text
         if _is_punctuation(text):
             continue
