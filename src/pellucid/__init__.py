@@ -16,6 +16,7 @@ _HOME = {
     "load": "pellucid.adapters",
     "adapt": "pellucid.adapters",
     "blackbox": "pellucid.adapters",
+    "chat": "pellucid.adapters.chat",
     "Resize": "pellucid.adapters.image",
     "explain": "pellucid._explain",
     "explore": "pellucid.explorer.explore",
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
     from pellucid.adapters import adapt as adapt
     from pellucid.adapters import blackbox as blackbox
     from pellucid.adapters import load as load
+    from pellucid.adapters.chat import chat as chat
     from pellucid.adapters.image import Resize as Resize
     from pellucid.explorer.bounds import feasible as feasible
     from pellucid.explorer.explore import explore as explore

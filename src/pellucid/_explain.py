@@ -148,12 +148,12 @@ class _Engine:
             progress=None if callable(progress) else progress,
         )
         began = time.perf_counter()
-        with precision.formulas(self.adapter.device):
+        with precision.formulas(self.adapter.device), self.adapter.noted() as remarks:
             attribution = attribution_of(case, self.spec, self.params)
             case.value  # noqa: B018  # decided here for methods that never ran the unchanged input
         seconds = (time.perf_counter() - began) / len(batch)
         return [
-            _one(case, self.spec, self.params, attribution, row, seconds)
+            _one(case, self.spec, self.params, attribution, row, seconds, remarks)
             for row in range(len(batch))
         ]
 
@@ -202,6 +202,7 @@ def _one(
     attribution: Attribution,
     row: int,
     seconds: float,
+    remarks: Sequence[str],
 ) -> Explanation:
     """The explanation of one input of the batch."""
     item = case.batch.items[row]
@@ -226,7 +227,7 @@ def _one(
         extras={
             name: tensor[row].detach().cpu().clone() for name, tensor in attribution.extras.items()
         },
-        notes=(*item.notes, *notes),
+        notes=(*item.notes, *notes, *remarks),
     )
 
 

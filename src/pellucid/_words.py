@@ -53,6 +53,21 @@ def word_spans(text: str) -> list[tuple[int, int]]:
     return spans
 
 
+def character_spans(text: str) -> list[tuple[int, int]]:
+    """The [start, end) of every character that a person sees; white space is none."""
+    spans: list[tuple[int, int]] = []
+    for start, end in word_spans(text):
+        previous = "space"
+        for index in range(start, end):
+            kind = _kind(text, index, previous)
+            if index > start and (kind == "extends" or text[index - 1] == _JOINER):
+                spans[-1] = (spans[-1][0], index + 1)
+            else:
+                spans.append((index, index + 1))
+            previous = previous if kind == "extends" else kind
+    return spans
+
+
 def group_by_word(
     text: str, spans: Sequence[tuple[int, int]]
 ) -> list[tuple[tuple[int, int], list[int]]]:
