@@ -36,7 +36,7 @@ def linear_pictures(weights, bias=0.0):
         return np.stack([(grey * weights).sum((1, 2)) + bias, np.zeros(len(images))], axis=1)
 
     options = {"kind": "image", "labels": ["seen", "not"], "size": (SIDE, SIDE)}
-    return pellucid.blackbox(function, scores="logits", **options)
+    return pellucid.blackbox(function, gives="logits", **options)
 
 
 def pictured(model, scores, picture):
@@ -97,7 +97,7 @@ def test_infidelity_of_a_text_is_the_error_of_its_sums():
     def function(texts):
         return np.array([[sum(weights[w] for w in text.split()), 0.0] for text in texts])
 
-    model = pellucid.blackbox(function, kind="text", labels=["x", "y"], scores="logits")
+    model = pellucid.blackbox(function, kind="text", labels=["x", "y"], gives="logits")
     found = pellucid.explain(model, "a b c d e f", method="random", target=Target.logit("x"))
     true = replace(found, scores=torch.tensor(list(weights.values()), dtype=torch.float64))
     zero = replace(found, scores=torch.zeros(6))

@@ -31,7 +31,7 @@ def box(log_odds):
     def function(texts):
         return np.stack([[log_odds(text.split()), 0.0] for text in texts])
 
-    return pellucid.blackbox(function, kind="text", labels=["seen", "not"], scores="logits")
+    return pellucid.blackbox(function, kind="text", labels=["seen", "not"], gives="logits")
 
 
 def certain(read):
