@@ -1,6 +1,6 @@
 """Every image method on pet photographs: localisation, sparseness, faithfulness, sensitivity.
 
-    python benchmarks/pets.py prepare                     # the test images, once, from the parquet file
+    python benchmarks/pets.py prepare                     # the test images, once, from parquet
     python benchmarks/pets.py run OUT.json [METHOD ...]   # adds what OUT.json does not hold yet
     python benchmarks/pets.py table OUT.json              # writes docs/results/pets.md
 
@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
-import statistics
 import sys
 import time
 from datetime import UTC, datetime
@@ -26,29 +24,31 @@ from _data import FOLDER
 from PIL import Image
 
 import pellucid
-from pellucid import Explanation
+from pellucid.data import Dataset, Sample
 from pellucid.methods import METHODS
-from pellucid.metrics import METRICS
 
 PREPARED = Path(__file__).parent.parent / "training" / ".data" / "pets.npz"
 PAGE = Path(__file__).parent.parent / "docs" / "results" / "pets.md"
-SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
-    "vtranm": ("vtranm", {}),
+PERTURBED, LEVELS, SENSITIVE, PROBED, BATCH = 100, 28, 20, 150, 100
+
+SETTINGS: dict[str, tuple[Any, dict[str, Any]]] = {
     "vtranm, identity": ("vtranm", {"init": "identity"}),
     "vtranm, residual": ("vtranm", {"reference": "residual"}),
     "vtranm, +AF+L": ("vtranm", {"rung": "af_l"}),
     "vtranm, +AF": ("vtranm", {"rung": "af"}),
     "vtranm, Baseline": ("vtranm", {"rung": "baseline"}),
     "attn_lrp, vit": ("attn_lrp", {"preset": "vit"}),
-    **{name: (name, {}) for name, one in METHODS.items() if "image" in one.kinds},
 }
-SLOW = ("rise", "vit_cx")  # not in max-sensitivity, which explains eleven times
+FEWER = {"rise": {"masks": 1000}, "lime": {"samples": 500}, "kernel_shap": {"samples": 1000}}
+SLOW = ("attention_flow",)  # ten seconds an image, a maximum flow for each of 257 tokens
+INSENSITIVE = ("rise", "vit_cx", "lime", "kernel_shap", "slalom")  # eleven maps cost too much
+
 LOCALISATION = (
     *("pixel_accuracy", "mean_average_precision", "mean_iou"),
-    *("pointing_game", "energy_pointing_game"),
+    *("pointing_game", "energy_pointing_game", "sparseness"),
 )
+PERTURBATION = ("positive_perturbation", "negative_perturbation")
 BASELINES = ("mean", "blur", "black", "random")
-PERTURBED, LEVELS, SENSITIVE, PROBED, BATCH = 100, 28, 20, 150, 256
 
 
 def centre_prior(case: pellucid.Case) -> torch.Tensor:
@@ -59,6 +59,13 @@ def centre_prior(case: pellucid.Case) -> torch.Tensor:
     found = torch.zeros(case.mask.shape)
     found[case.content.cpu()] = (-(x**2 + y**2)).flatten().repeat(len(found))
     return found
+
+
+def asked() -> dict[str, tuple[Any, dict[str, Any]]]:
+    """All configured methods by name, the controls first."""
+    of_images = {name: one for name, one in METHODS.items() if "image" in one.kinds}
+    known = {name: (name, FEWER.get(name, {})) for name in of_images if name not in SLOW}
+    return {"centre prior": (centre_prior, {}), "random": ("random", {}), **known, **SETTINGS}
 
 
 # ---- data ----------------------------------------------------------------------------------------
@@ -78,116 +85,56 @@ def prepare() -> None:
     np.savez(PREPARED, **kept)
 
 
-def samples() -> list[tuple[Image.Image, np.ndarray, int]]:
-    """Image, mask and breed of every test image."""
+def pets() -> Dataset:
+    """Image, mask and breed of every test image, in an order drawn once."""
     if not PREPARED.exists():
         raise SystemExit(f"{PREPARED} is missing; type: python benchmarks/pets.py prepare")
     found = []
     with np.load(PREPARED) as data:
-        for number, breed in enumerate(data["breed"].tolist()):
+        breeds = data["breed"].tolist()
+        for number in np.random.default_rng(0).permutation(len(breeds)).tolist():
             image = Image.open(io.BytesIO(data[f"image{number}"].tobytes())).convert("RGB")
             trimap = np.asarray(Image.open(io.BytesIO(data[f"trimap{number}"].tobytes())))
-            found.append((image, np.where(trimap == 3, -1, trimap == 1), breed))
-    return found
+            mask = np.where(trimap == 3, -1, trimap == 1)
+            found.append(Sample(image, str(number), label=breeds[number], truth={"mask": mask}))
+    return pellucid.data.of(found, name="pets")
 
 
 # ---- one method ----------------------------------------------------------------------------------
 
 
-class Protocol:
-    """The images, the model, and what is asked of every method."""
+def record(model: Any, data: Dataset, correct: Dataset, method: Any, name: str) -> dict[str, Any]:
+    """Every number of one method."""
+    began = time.perf_counter()
+    few = data[:PERTURBED]
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
-        everything = samples()
-        self.images = [image for image, _, _ in everything]
-        self.masks = [mask for _, mask, _ in everything]
-        self.labels = [breed for _, _, breed in everything]
-        drawn = np.random.default_rng(0).permutation(len(everything))
-        self.perturbed = drawn[:PERTURBED].tolist()
-        self.sensitive = drawn[:SENSITIVE].tolist()
-        clean = self.explained("raw_attention", {}, range(len(everything)))
-        correct = [e.index == breed for e, breed in zip(clean, self.labels, strict=True)]
-        self.accuracy = statistics.mean(correct)
-        self.probed = [i for i in drawn.tolist() if correct[i]][:PROBED]
-
-    def explained(
-        self, method: Any, params: dict[str, Any], chosen: Any, target: Any = None
-    ) -> Any:
-        images = [self.images[i] for i in chosen]
+    def scores(chosen: Dataset, metrics: list[Any], target: Any = None) -> dict[str, Any]:
         options = {"target": target, "batch_size": BATCH, "progress": False}
-        return pellucid.explain(self.model, images, method=method, **options, **params)
-
-    def of_labels(self, method: Any, params: dict[str, Any], chosen: Any) -> list[Explanation]:
-        """The maps of the right class of each image."""
-        found: dict[int, Explanation] = {}
-        for label in sorted({self.labels[i] for i in chosen}):
-            own = [i for i in chosen if self.labels[i] == label]
-            found |= dict(zip(own, self.explained(method, params, own, label), strict=True))
-        return [found[i] for i in chosen]
-
-    def record(self, method: Any, params: dict[str, Any], sensitivity: bool) -> dict[str, Any]:
-        """Every number of one method."""
-        began = time.perf_counter()
-        maps = self.explained(method, params, range(len(self.images)))
-        seconds = time.perf_counter() - began
-        own = METHODS.get(method) if isinstance(method, str) else None
-        some = [maps[i] for i in self.perturbed]
-        agnostic = own is None or not own.class_specific
-        by_label = some if agnostic else self.of_labels(method, params, self.perturbed)
-        found = {
-            "seconds": seconds / len(maps),
-            "forwards": float(maps[0].provenance.forwards),
-            "sparseness": self.measured(maps, "sparseness"),
+        table = pellucid.evaluate(model, chosen, methods=[method], metrics=metrics, **options)
+        return {
+            row.metric: {"mean": row.mean, "se": row.se, "n": row.n, "skipped": row.skipped}
+            for row in table.rows
         }
-        for name in LOCALISATION:
-            found[name] = self.measured(maps, name, [self.masks[i] for i in range(len(maps))])
-        labels = [self.labels[i] for i in self.perturbed]
-        for name in ("positive_perturbation", "negative_perturbation"):
-            found[f"{name}, predicted"] = self.measured(some, name, labels)
-            found[f"{name}, label"] = self.measured(by_label, name, labels)
-        for name in ("aopc", "log_odds"):
-            found[name] = self.measured(some, name)
-        for baseline in BASELINES:
-            options = {"steps": LEVELS, "baseline": baseline, "space": "normalized"}
-            for name in ("insertion", "deletion", "insertion_minus_deletion"):
-                found[f"{name}, {baseline}"] = self.measured(by_label, name, **options)
-        found["probe"] = self.probe(maps)
-        if sensitivity:
-            few = [maps[i] for i in self.sensitive]
-            found["max_sensitivity"] = self.measured(few, "max_sensitivity")
-        return found | {"total_seconds": time.perf_counter() - began}
 
-    def probe(self, maps: list[Explanation]) -> dict[str, Any]:
-        """The same on images that the model classifies correctly, by a smaller protocol."""
-        some, masks = [maps[i] for i in self.probed], [self.masks[i] for i in self.probed]
-        labels = [self.labels[i] for i in self.probed]
-        found = {
-            name: self.measured(some, name, masks)
-            for name in ("mean_iou", "mean_average_precision", "pointing_game")
-        }
-        for name in ("negative_perturbation", "positive_perturbation"):
-            found[name] = self.measured(some, name, labels)
-        options = {"steps": 20, "baseline": "mean", "space": "normalized"}
-        found["insertion_minus_deletion"] = self.measured(
-            some, "insertion_minus_deletion", **options
-        )
-        return found
-
-    def measured(
-        self, maps: list[Explanation], metric: str, truth: Any = None, **params: Any
-    ) -> dict[str, Any]:
-        """Mean, standard error and how many; pooled where the metric says so."""
-        options = {"truth": truth, "batch_size": BATCH, **params}
-        found = pellucid.measure(self.model, maps, metric=metric, **options)
-        values = [one.value for one in found if one.value is not None]
-        pool = METRICS[metric].pool
-        mean = statistics.fmean(values)
-        if pool is not None:
-            names = found[0].counts
-            mean = pool({name: sum(one.counts[name] for one in found) for name in names})
-        error = statistics.stdev(values) / math.sqrt(len(values))
-        return {"mean": mean, "se": error, "n": len(values), "skipped": len(found) - len(values)}
+    curves = [
+        (metric, {"steps": LEVELS, "baseline": baseline, "space": "normalized"})
+        for baseline in BASELINES
+        for metric in ("insertion", "deletion", "insertion_minus_deletion")
+    ]
+    probe = [
+        *("mean_iou", "mean_average_precision", ("pointing_game", {"max_coverage": 1.0})),
+        *PERTURBATION,
+        ("insertion_minus_deletion", {"steps": 20, "baseline": "mean", "space": "normalized"}),
+    ]
+    found = {
+        "all": scores(data, [*LOCALISATION, "runtime"]),
+        "predicted": scores(few, [*PERTURBATION, "aopc", "log_odds"]),
+        "label": scores(few, [*PERTURBATION, *curves], "label"),
+        "probe": scores(correct, probe),
+    }
+    if name.split(",")[0] not in (*INSENSITIVE, "centre prior"):
+        found["sensitivity"] = scores(data[:SENSITIVE], ["max_sensitivity"])
+    return found | {"seconds": time.perf_counter() - began}
 
 
 # ---- runs and the page ---------------------------------------------------------------------------
@@ -196,22 +143,24 @@ class Protocol:
 def run(out: Path, names: list[str]) -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = pellucid.load(FOLDER / "models" / "pets_vit", dtype="float32", device=device)
-    protocol = Protocol(model)
+    data = pets()
+    images = [sample.input for sample in data]
+    clean = pellucid.explain(model, images, method="raw_attention", batch_size=BATCH)
+    right = [found.index == sample.label for found, sample in zip(clean, data, strict=True)]
+    correct = pellucid.data.of([s for s, yes in zip(data, right, strict=True) if yes][:PROBED])
     stored = json.loads(out.read_text()) if out.exists() else {"methods": {}}
     stored["provenance"] = {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "weights": model.weights_hash()[:12],
+        "accuracy": sum(right) / len(right),
         "torch": torch.__version__,
         "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
-        "accuracy": protocol.accuracy,
     }
-    controls = {"centre prior": (centre_prior, {})}
-    for name, (method, params) in (controls | SETTINGS).items():
+    for name, configured in asked().items():
         if name in stored["methods"] or (names and name not in names):
             continue
-        sensitivity = isinstance(method, str) and method not in SLOW
-        stored["methods"][name] = protocol.record(method, params, sensitivity)
-        print(name, f"{stored['methods'][name]['total_seconds']:.1f} s", flush=True)
+        stored["methods"][name] = record(model, data, correct, configured, name)
+        print(f"{name}: {stored['methods'][name]['seconds']:.1f} s", flush=True)
         out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
 
 

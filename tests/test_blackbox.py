@@ -530,7 +530,7 @@ def test_text_deletion_by_hand(box):
         return torch.tensor([[3.0, 1.0, 2.0]])  # good, not, bad
 
     found = pellucid.explain(box, "good not bad", method=known, target="positive")
-    measured = pellucid.measure(box, found, metric="text_deletion", step=1)
+    measured = pellucid.measure(box, found, metric="text_deletion", grid="tokens:1")
     # kept: "not", then "not bad", then "good not bad"
     curve = [sigmoid(-1), sigmoid(-4), sigmoid(-2)]
     assert measured.curve == pytest.approx(curve)

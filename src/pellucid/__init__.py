@@ -28,6 +28,7 @@ _HOME = {
     "Above": "pellucid.explorer.selection",
     "Rectangle": "pellucid.explorer.selection",
     "measure": "pellucid._measure",
+    "agreement": "pellucid._agreement",
     "measure_walk": "pellucid._measure_walk",
     "class_trend": "pellucid.metrics.walks.class_trend",
     "report": "pellucid.viz",
@@ -57,6 +58,7 @@ _SUBMODULES = ("data", "models", "surrogates", "synthetic", "testing")
 __all__ = sorted([*_HOME, "__version__"])
 
 if TYPE_CHECKING:
+    from pellucid._agreement import agreement as agreement
     from pellucid._case import Case as Case
     from pellucid._catalogue import list_methods as list_methods
     from pellucid._catalogue import list_metrics as list_metrics

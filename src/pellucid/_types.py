@@ -1,7 +1,7 @@
 """The plain data that flows from the input to the explanation.
 
 Axes have fixed letters everywhere: b batch, t tokens, s source tokens, h heads, l layers,
-d width, c classes, n = t * d flattened.
+d width, c classes, p people, w words, n = t * d flattened.
 """
 
 from __future__ import annotations
@@ -56,6 +56,14 @@ class Picture:
     segments: tuple[Segment, ...] = ()
     grid: tuple[int, int] | None = None  # rows and columns of patches
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Marks:
+    """What people marked in a text: a number for each of its words, one row a person."""
+
+    spans: tuple[tuple[int, int], ...]  # characters [start, end) of every word
+    numbers: Tensor  # p w
 
 
 @dataclass(frozen=True, eq=False)
