@@ -22,7 +22,7 @@ def surrogate_row(model: Any, data: Data, fresh: Data, **settings: Any) -> Row:
     ask = asking(model)
     sequences, log_odds = data.sequences, ask(data.sequences)
     target = ask(fresh.sequences)
-    fits = {
+    fits: dict[str, Linear | Gam | Slalom] = {
         "linear": Linear.fit(sequences, log_odds),
         "gam": Gam.fit(sequences, log_odds),
         "slalom": Slalom.fit(sequences, log_odds, **settings),

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from pellucid._arguments import integer
 from pellucid._batches import Progress
+from pellucid._errors import ArgumentError, explain_error
 from pellucid.adapters import adapt
 from pellucid.adapters.text_model import TextModel
 from pellucid.surrogates import Linear, Slalom
@@ -74,6 +75,7 @@ def planted(truth: Linear | Slalom) -> TextModel:
     """
     words = tuple(str(unit) for unit in truth.units)
     check_words(words)
+    _check_plain(truth)
     blank = torch.zeros(len(SPECIALS), dtype=torch.float64)  # specials add nothing
     if isinstance(truth, Linear):
         module: nn.Module = Sum(torch.cat([blank, truth.weight]), truth.bias)
@@ -81,6 +83,19 @@ def planted(truth: Linear | Slalom) -> TextModel:
         module = SoftmaxMean(torch.cat([blank, truth.value]), torch.cat([blank, truth.importance]))
     tokenizer = of_words(words, longest=_LONGEST, begins=False)
     return named(module.eval(), tokenizer, f"planted {type(truth).__name__}")
+
+
+def _check_plain(truth: Linear | Slalom) -> None:
+    classes = (truth.weight if isinstance(truth, Linear) else truth.value).dim() - 1
+    if classes or (isinstance(truth, Slalom) and truth.special):
+        raise ArgumentError(
+            explain_error(
+                "this function cannot be planted",
+                got="a value for each of several classes" if classes else "special members",
+                expected="one value a word, and no members but the words of a text",
+                instead="planted(slalom_truth())",
+            )
+        )
 
 
 def padded(data: Data, begins: bool) -> Tensor:
