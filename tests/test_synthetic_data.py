@@ -29,14 +29,17 @@ def test_linear_data_has_the_distribution_of_its_table(preset):
     data, table = linear_data(N, seed=1, preset=preset), TABLES[preset]
     assert sum(word.probability for word in table.values()) == pytest.approx(1)
     lengths = data.lengths.double()
-    assert near(lengths, 15) and near((lengths - 15) ** 2, 7.5)
-    assert 1 <= int(lengths.min()) and int(lengths.max()) <= 30
+    assert near(lengths, 15)
+    assert near((lengths - 15) ** 2, 7.5)
+    assert int(lengths.min()) >= 1
+    assert int(lengths.max()) <= 30
     for number, (word, row) in enumerate(table.items()):
         assert data.vocabulary[number] == word
         # A word's share of a sequence has its probability as its mean, whatever the length.
         assert near((data.ids == number).sum(dim=1) / lengths, row.probability)
     square = sum(word.probability * word.weight**2 for word in table.values())
-    assert near(data.log_odds, 0) and near(data.log_odds**2, 15 * square)
+    assert near(data.log_odds, 0)
+    assert near(data.log_odds**2, 15 * square)
 
 
 def test_words_of_linear_data_do_not_depend_on_those_before():
@@ -56,14 +59,16 @@ def test_log_odds_of_linear_data_are_sums_of_weights():
 
 def test_the_released_table_has_its_own_words_and_weights():
     paper, released = TABLES["paper"], TABLES["released"]
-    assert set(paper) - set(released) == {"bad"} and set(released) - set(paper) == {"poor"}
+    assert set(paper) - set(released) == {"bad"}
+    assert set(released) - set(paper) == {"poor"}
     assert (released["good"].weight, released["ok"].weight) == (0.7, -0.7)
 
 
 @pytest.mark.parametrize("data", [linear_data(N, seed=4), slalom_data(N, seed=4)])
 def test_labels_are_drawn_with_the_probability_that_the_truth_says(data):
     surprise = data.labels - data.log_odds.sigmoid()
-    assert near(surprise, 0) and near(surprise * data.log_odds, 0)
+    assert near(surprise, 0)
+    assert near(surprise * data.log_odds, 0)
     variance = (data.log_odds.sigmoid() * (-data.log_odds).sigmoid()).mean().item()
     assert near(surprise**2, variance)
 
@@ -74,12 +79,14 @@ def test_labels_are_drawn_with_the_probability_that_the_truth_says(data):
 def test_slalom_data_has_uniform_lengths_and_words():
     data = slalom_data(N, 64, seed=1)
     lengths = data.lengths.double()
-    assert near(lengths, 15.5) and near((lengths - 15.5) ** 2, (30**2 - 1) / 12)
+    assert near(lengths, 15.5)
+    assert near((lengths - 15.5) ** 2, (30**2 - 1) / 12)
     assert (int(lengths.min()), int(lengths.max())) == (1, 30)
     for number in (0, 31, 63):
         assert near((data.ids == number).sum(dim=1) / lengths, 1 / 64)
     short = slalom_data(N, 64, preset="released").lengths.double()
-    assert near(short, 4.5) and (int(short.min()), int(short.max())) == (1, 8)
+    assert near(short, 4.5)
+    assert (int(short.min()), int(short.max())) == (1, 8)
 
 
 def test_log_odds_of_slalom_data_are_softmax_weighted_means():
@@ -117,7 +124,8 @@ def test_importances_follow_the_size_of_values():
 
 def test_values_without_scores_are_within_two_and_of_both_signs():
     value = slalom_truth().value
-    assert len(value) == 200 and float(value.abs().max()) <= 2
+    assert len(value) == 200
+    assert float(value.abs().max()) <= 2
     assert 70 <= int((value > 0).sum()) <= 130  # 100 +- 4 standard errors
 
 
@@ -129,14 +137,16 @@ def test_a_seed_decides_everything_and_nothing_else_is_touched(make):
     before = torch.get_rng_state()
     one, again, other = make(100, 7), make(100, 7), make(100, 8)
     assert torch.equal(torch.get_rng_state(), before)
-    assert torch.equal(one.ids, again.ids) and torch.equal(one.labels, again.labels)
+    assert torch.equal(one.ids, again.ids)
+    assert torch.equal(one.labels, again.labels)
     assert one.texts != other.texts
 
 
 def test_shuffled_labels_are_the_same_labels_and_tell_nothing():
     data = linear_data(N, seed=1)
     control = data.shuffled(3)
-    assert torch.equal(control.ids, data.ids) and int(control.labels.sum()) == int(data.labels.sum())
+    assert torch.equal(control.ids, data.ids)
+    assert int(control.labels.sum()) == int(data.labels.sum())
     assert torch.equal(control.labels, data.shuffled(3).labels)
     centred = control.labels - control.labels.double().mean()
     assert near(centred * control.log_odds, 0)

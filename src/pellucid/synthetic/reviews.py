@@ -14,7 +14,7 @@ from pellucid._errors import InputError, explain_error
 from pellucid.adapters.text import text_parts
 from pellucid.adapters.text_model import TextModel
 from pellucid.synthetic.shapes import built, check_shape
-from pellucid.synthetic.tokenizers import PAD, byte_pairs, word_pieces
+from pellucid.synthetic.tokenizers import PAD, of_texts
 from pellucid.synthetic.train import named
 from pellucid.synthetic.training import Schedule, seeded, trained
 
@@ -42,17 +42,17 @@ def train_reviews(
     "gpt2" or "fc", and `layers` how many of them. (The published models of SLALOM's paper have
     2 layers for films and 6 for restaurants, a width of 768 and 12 heads.)
 
-    Other arguments: `vocabulary` is the size of a tokenizer of word pieces, of pairs of bytes for
-    "gpt2"; texts are cut after `longest` tokens, which is also the most that the model reads. The
-    rest is as in `train`.
+    Other arguments: `vocabulary` is the size of a tokenizer of pairs of bytes, which has [CLS] and
+    [SEP] and lower case but for "gpt2"; texts are cut after `longest` tokens, which is also the
+    most that the model reads. The rest is as in `train`.
     """
     integer("layers", layers, 1, 2)
     integer("longest", longest, 8, 256)
     check_shape(shape, integer("width", width, 1, 192), integer("heads", heads, 1, 12))
     own = _checked(texts, labels)
     schedule = Schedule(epochs, batch, lr, device, seed)
-    make = byte_pairs if shape == "gpt2" else word_pieces
-    tokenizer = make(texts, size=integer("vocabulary", vocabulary, 300, 8000), longest=longest)
+    integer("vocabulary", vocabulary, 300, 8000)
+    tokenizer = of_texts(texts, size=vocabulary, longest=longest, encloses=shape != "gpt2")
     with seeded(seed):
         module = built(
             shape,

@@ -23,49 +23,39 @@ def of_words(words: Sequence[str], *, longest: int, begins: bool) -> Any:
     return _fast(tokenizer, longest + begins)
 
 
-def word_pieces(texts: Sequence[str], *, size: int, longest: int) -> Any:
-    """Lower-case pieces of words, as BERT's, between [CLS] and [SEP]."""
-    from tokenizers import (
-        Tokenizer,
-        decoders,
-        models,
-        normalizers,
-        pre_tokenizers,
-        processors,
-        trainers,
-    )
+def of_texts(texts: Sequence[str], *, size: int, longest: int, encloses: bool) -> Any:
+    """Pairs of bytes, most frequent first, the space before a word belonging to it.
 
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece()
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=size, special_tokens=list(SPECIALS), limit_alphabet=100, show_progress=False
-    )
-    tokenizer.train_from_iterator(texts, trainer)
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", CLS), ("[SEP]", SEP)],
-    )
-    return _fast(tokenizer, longest)
-
-
-def byte_pairs(texts: Sequence[str], *, size: int, longest: int) -> Any:
-    """Pairs of bytes, as GPT-2's, with spaces inside and nothing added to a text."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    With `encloses` texts are in lower case and between [CLS] and [SEP]. (A trainer of word pieces
+    breaks ties at random, so that no seed would give the same model again.)
+    """
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())
+    if encloses:
+        tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=size,
         special_tokens=list(SPECIALS),
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
+    if encloses:
+        _enclose(tokenizer)
     return _fast(tokenizer, longest)
+
+
+def _enclose(tokenizer: Any) -> None:
+    from tokenizers import processors
+
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", CLS), ("[SEP]", SEP)],
+    )
 
 
 def _fast(tokenizer: Any, longest: int) -> Any:
