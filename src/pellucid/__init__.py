@@ -27,6 +27,8 @@ _HOME = {
     "Above": "pellucid.explorer.selection",
     "Rectangle": "pellucid.explorer.selection",
     "measure": "pellucid._measure",
+    "evaluate": "pellucid._evaluate",
+    "Table": "pellucid._table",
     "report": "pellucid.viz",
     "list_methods": "pellucid._catalogue",
     "list_metrics": "pellucid._catalogue",
@@ -65,12 +67,14 @@ if TYPE_CHECKING:
     from pellucid._errors import PellucidError as PellucidError
     from pellucid._errors import StoreError as StoreError
     from pellucid._errors import UnsupportedCombination as UnsupportedCombination
+    from pellucid._evaluate import evaluate as evaluate
     from pellucid._explain import explain as explain
     from pellucid._measure import measure as measure
     from pellucid._needs import Needs as Needs
     from pellucid._results import Explanation as Explanation
     from pellucid._spec import method as method
     from pellucid._spec import metric as metric
+    from pellucid._table import Table as Table
     from pellucid._target import Target as Target
     from pellucid._trajectory import Trajectory as Trajectory
     from pellucid._types import Attribution as Attribution

@@ -69,11 +69,12 @@ def explain(
     )
     seed, batch_size = integer("seed", seed, 0), integer("batch_size", batch_size, 1, 8)
     budget = None if budget is None else integer("budget", budget, 1, 1000)
-    _check_policies(long, progress)
+    _check_policy(long)
+    check_progress(progress)
     adapter.check_state()
     adapter.weights_hash()  # which finds bad weights, and is kept for the provenance
     require(adapter, spec, METHODS)
-    engine = _Engine(adapter, spec, params, seed, batch_size, budget)
+    engine = Engine(adapter, spec, params, seed, batch_size, budget)
     raw, several = gathered(inputs)
     options = {"long": long} if adapter.kind == "text" else {}
     items = each(raw, lambda one: adapter.read(one, goal, **options))
@@ -86,7 +87,7 @@ def explain(
 
 
 @dataclass(frozen=True)
-class _Engine:
+class Engine:
     """A model, a configured method, and how many inputs at a time."""
 
     adapter: Adapter
@@ -271,7 +272,7 @@ def _logits(case: Case, row: int) -> Tensor:
     return rows.clone() if len(rows) <= _MANY else rows.new_empty(0)
 
 
-def _check_policies(long: Any, progress: Any) -> None:
+def _check_policy(long: Any) -> None:
     if long not in get_args(LongText):
         raise ArgumentError(
             explain_error(
@@ -281,6 +282,10 @@ def _check_policies(long: Any, progress: Any) -> None:
                 instead="long='truncate'",
             )
         )
+
+
+def check_progress(progress: Any) -> None:
+    """Refuse a way of showing progress that is none."""
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         raise ArgumentError(
             explain_error(

@@ -150,9 +150,7 @@ class Measuring:
         with precision.formulas(self.adapter.device):
             measured: Measured = self.spec(case, list(explanations), *compared, **self.params)
         seconds = (time.perf_counter() - began) / len(batch)
-        return [
-            self._one(case, measured, row, index, seconds) for row, index in enumerate(classes)
-        ]
+        return [self._one(case, measured, row, index, seconds) for row, index in enumerate(classes)]
 
     def _one(
         self, case: Case, measured: Measured, row: int, index: int, seconds: float

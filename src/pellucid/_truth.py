@@ -45,7 +45,7 @@ def read_truths(
             )
         )
     if spec.truth == "label":
-        return [adapter.class_index(_named(one), "truth") for one in found]
+        return [class_of(one, adapter) for one in found]
     preprocessing = cast(Images, adapter).reader.preprocessing
     return [_moved(_checked(one), preprocessing) for one in found]
 
@@ -57,9 +57,10 @@ _MEANING = {
 }
 
 
-def _named(label: Any) -> Any:
-    """A class by its name, or by a number of any library."""
-    return operator.index(label) if hasattr(label, "__index__") else label
+def class_of(label: Any, adapter: Adapter) -> int:
+    """The number of a class, given by its name or by a number of any library."""
+    named = operator.index(label) if hasattr(label, "__index__") else label
+    return adapter.class_index(named, "truth")
 
 
 def _checked(mask: Any) -> np.ndarray[Any, Any]:
@@ -94,3 +95,25 @@ def _moved(mask: np.ndarray[Any, Any], preprocessing: Preprocessing) -> Tensor:
     pictures = [Image.fromarray((mask == v).astype(np.uint8) * 255).convert(mode) for v in _VALUES]
     shares = np.stack([preprocessing.view(picture)[..., 0] for picture in pictures])  # v h w
     return torch.from_numpy(shares.argmax(axis=0) + IGNORED)
+
+
+def mask_of_boxes(boxes: Any, height: int, width: int) -> np.ndarray[Any, Any]:
+    """The union of boxes (x_min, y_min, x_max, y_max) on an image, the last column and row outside.
+
+    Corners are cut to whole pixels and to the image, so a box that has no area there adds nothing.
+    """
+    corners = np.asarray(boxes, dtype=float)
+    shaped = corners.ndim == 2 and corners.shape[1] == 4 and np.isfinite(corners).all()
+    if len(corners) and not shaped:
+        raise ArgumentError(
+            explain_error(
+                "these are not the boxes of an object",
+                got=f"boxes of shape {corners.shape}",
+                expected="(x_min, y_min, x_max, y_max) in pixels of the image, for each box",
+                instead="boxes=[(48, 240, 195, 371)]",
+            )
+        )
+    mask = np.zeros((height, width), dtype=np.int8)
+    for left, top, right, bottom in corners.astype(int).clip(min=0).reshape(-1, 4).tolist():
+        mask[top:bottom, left:right] = INSIDE
+    return mask

@@ -15,6 +15,7 @@ from pellucid.metrics.mean_iou import mean_iou
 from pellucid.metrics.perturbation import negative_perturbation, positive_perturbation
 from pellucid.metrics.pixel_accuracy import pixel_accuracy
 from pellucid.metrics.pointing_game import pointing_game
+from pellucid.metrics.runtime import runtime
 from pellucid.metrics.sparseness import sparseness
 from pellucid.metrics.text_deletion import text_deletion
 
@@ -36,5 +37,6 @@ METRICS: dict[str, Metric] = {
         aopc,
         log_odds,
         max_sensitivity,
+        runtime,
     )
 }
