@@ -207,6 +207,39 @@ def test_no_version_is_put_to_the_model_twice(batch_size):
     assert [evaluations[m.label] for m in table.metrics[2:]] == [0] * 5
 
 
+def test_replacing_a_pixel_by_its_equal_is_doing_nothing():
+    """Half of the picture is black already; what is left is put to the model once."""
+    picture = noisy(0)
+    picture[:4] = 0
+    seen: list[bytes] = []
+    model = seeing(lambda image: (image[..., 0] > 100).mean(), seen)
+    for method, steps in ((column, 64), (row, 64), (row, 16)):
+        found = pellucid.explain(model, picture, method=method, target="seen")
+        rank = (-found.scores.numpy()).argsort(axis=None).argsort().reshape(SIDE, SIDE)
+        curve = []
+        for step in range(steps + 1):
+            gone = np.where((rank < step * SIDE * SIDE // steps)[..., None], 0, picture)
+            curve.append((gone[..., 0] > 100).mean())
+        del seen[:]
+        measured = pellucid.measure(
+            model, found, metric="insertion_minus_deletion", steps=steps, baseline="black"
+        )
+        assert len(seen) == len(set(seen)) == measured.evaluations
+        deletion = pellucid.measure(model, found, metric="deletion", steps=steps)
+        assert deletion.curve == pytest.approx(np.clip(curve, 1e-9, 1), abs=1e-9)
+
+
+def test_a_picture_that_is_its_own_baseline_is_asked_about_once():
+    seen: list[bytes] = []
+    model = seeing(brightness, seen)
+    flat = np.full((SIDE, SIDE, 3), 77, dtype=np.uint8)
+    found = pellucid.explain(model, flat, method=column, target="seen")
+    measured = pellucid.measure(model, found, metric="deletion", baseline="black", steps=4)
+    assert measured.evaluations == 5
+    black = pellucid.explain(model, np.zeros_like(flat), method=column, target="seen")
+    assert pellucid.measure(model, black, metric="deletion", steps=4).evaluations == 1
+
+
 def test_a_curve_is_the_same_with_and_without_what_is_remembered():
     model = seeing(lambda image: (image[2:4] > 100).mean())
     found = pellucid.explain(model, [noisy(0), noisy(1)], method=column, target="seen")

@@ -84,18 +84,27 @@ def _answers(
     base = baseline_pixels(case, case.pixels, baseline, space)  # b c h w
     rows = torch.arange(len(order)).repeat_interleave(len(versions))
     make = replaced_batches(case, order, versions, base)
-    found = answers_to(case, rows, _keys(order, versions, base), make)
+    found = answers_to(case, rows, _keys(order, versions, case.pixels, base), make)
     return found.view(len(order), len(versions), -1)
 
 
-def _keys(order: Tensor, versions: Tensor, base: Tensor) -> list[Hashable]:
-    """What was done to each image in each version; the ends do not depend on the order."""
-    size, numbers = order[0].numel(), versions.tolist()
+def _keys(order: Tensor, versions: Tensor, pixels: Tensor, base: Tensor) -> list[Hashable]:
+    """What was done to each image in each version.
+
+    Replacing a pixel by its equal is doing nothing, so only pixels that differ are counted: black
+    ground need not be blackened again. The ends do not depend on the order.
+    """
     keys: list[Hashable] = []
-    for own, other in zip(order, base, strict=True):
-        ranked, replacement = _digest(own), _digest(other)
-        ends: dict[int, Hashable] = {0: "unchanged", size: replacement}
-        keys += [ends.get(number, (ranked, replacement, number)) for number in numbers]
+    for own, x, other in zip(order.flatten(1), pixels.cpu(), base.cpu(), strict=True):
+        sequence = own.argsort()  # of pixels, the highest-scored first
+        changes = (x != other).any(dim=0).flatten()[sequence]
+        among = torch.cat([changes.new_zeros(1), changes]).cumsum(dim=0)  # the first 0, 1, ...
+        first, every = among[versions.abs()], int(among[-1])
+        replaced = torch.where(versions >= 0, first, every - first)
+        ranked, replacement = _digest(sequence[changes]), _digest(other)
+        ends: dict[int, Hashable] = {every: replacement, 0: "unchanged"}
+        for number, kept in zip(replaced.tolist(), (versions < 0).tolist(), strict=True):
+            keys.append(ends.get(number, (ranked, replacement, number, kept)))
     return keys
 
 
