@@ -39,7 +39,7 @@ def claims() -> list[Claim]:
     return [
         *_sharing(digits, images),
         _curves(digits, images, 196, "8 digits", repeats=5),
-        _curves(_vit(blocks=6), [_image()] * 2, 16, "2 images, ViT-B/16 of 6 blocks", repeats=3),
+        _curves(_vit(blocks=2), [_image()] * 2, 16, "2 images, ViT-B/16 of 2 blocks", repeats=5),
         _memory(_vit(blocks=1)),
     ]
 

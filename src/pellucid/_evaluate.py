@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -31,6 +31,7 @@ from pellucid._provenance import versions
 from pellucid._results import Explanation
 from pellucid._samples import (
     ReadSample,
+    Sample,
     check_labels,
     check_truths,
     read_sample,
@@ -92,14 +93,10 @@ def evaluate(
     if by_label:
         check_labels(samples)
     scored: dict[str, list[Scored]] = {method.label: [] for method in chosen}
-    many, readable = len(samples), 0
-    with reporting(progress, many * len(chosen), "evaluating", "explanation") as report:
-        for start in range(0, many, batch_size):
-            some = [samples[i] for i in range(start, min(start + batch_size, many))]
-            read = [read_sample(adapter, sample, goal) for sample in some]
-            readable += sum(one.item is not None for one in read)
-            answers = Answers()
-            for number, method in enumerate(chosen, 1):
+    with reporting(progress, len(samples) * len(chosen), "evaluating", "explanation") as report:
+        for read in _read_in_batches(adapter, samples, goal, batch_size):
+            answers = Answers()  # of these samples only
+            for method in chosen:
                 found = evaluate_samples(
                     adapter,
                     read,
@@ -111,16 +108,7 @@ def evaluate(
                     answers=answers,
                 )
                 scored[method.label] += [one.without_curves() for one in found]
-                report(start * len(chosen) + number * len(some))
-    if not readable:
-        raise InputError(
-            explain_error(
-                f"none of the {many} samples can be read",
-                got=f"of the first: {read[0].skipped}",
-                expected=f"{adapter.kind} inputs, as pellucid.explain takes them",
-                instead=f"pellucid.explain(model, {samples[0].input!r})  # says more",
-            )
-        )
+                report(sum(map(len, scored.values())))
     return Table(
         model=adapter.name,
         weights=adapter.weights_hash(),
@@ -188,6 +176,27 @@ def evaluate_samples(
 
 
 # ---- the parts -----------------------------------------------------------------------------------
+
+
+def _read_in_batches(
+    adapter: Adapter, samples: Sequence[Sample], goal: Target, batch_size: int
+) -> Iterator[list[ReadSample]]:
+    """The samples as the model reads them, some at a time; an error where none could be read."""
+    readable = 0
+    for start in range(0, len(samples), batch_size):
+        numbers = range(start, min(start + batch_size, len(samples)))
+        read = [read_sample(adapter, samples[i], goal) for i in numbers]
+        readable += sum(one.item is not None for one in read)
+        yield read
+    if not readable:
+        raise InputError(
+            explain_error(
+                f"none of the {len(samples)} samples can be read",
+                got=f"of the last: {read[-1].skipped}",
+                expected=f"{adapter.kind} inputs, as pellucid.explain takes them",
+                instead=f"pellucid.explain(model, {read[-1].sample.input!r})  # says more",
+            )
+        )
 
 
 def _explained(

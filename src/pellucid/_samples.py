@@ -40,7 +40,7 @@ class _Bare:
     truth: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ReadSample:
     """A sample as the model reads it, or why it cannot be read."""
 

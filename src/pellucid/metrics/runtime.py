@@ -21,9 +21,10 @@ def runtime(
     *,
     of: Literal["seconds", "forwards", "backwards"] = "seconds",
 ) -> Measured:
-    """Seconds that the explanation took, or its forward or backward passes through the model.
+    """Seconds that the explanation took, as its share of its batch, or its passes by the model.
 
-    The seconds are the input's share of its batch's time; the passes are counted in either case.
+    Inputs of one batch have the same seconds, so an error of their mean says little unless each was
+    explained alone. The passes, "forwards" and "backwards", are counted in either case.
     """
     costs = [explanation.provenance for explanation in explanations]
     return Measured(
