@@ -166,11 +166,14 @@ def _distinct_versions(
 
 
 def _memory(model: pellucid.adapters.TorchAdapter) -> Claim:
-    """The most memory that the process ever held, after few steps and after many."""
+    """The most memory that the process ever held, after as many passes with few steps as with many.
+
+    The passes are as many because what the allocator keeps grows with them until it settles.
+    """
     explained = pellucid.explain(model, _image(), method="rollout")
     peaks = []
-    for steps in (16, 32, 224):
+    for steps in (*[32] * 7, 224):
         pellucid.measure(model, explained, metric="deletion", steps=steps, batch_size=8)
         peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10)
     what = "most memory with 224 steps of 224 x 224 (129 MiB, if they were held)"
-    return Claim(what, peaks[2], "with 32", peaks[1], "MiB", 1.02, 0.0)
+    return Claim(what, peaks[7], "with 32, seven times", peaks[6], "MiB", 1.02, 0.0)
