@@ -364,6 +364,11 @@ class Case:
         self._use(Needs.TOKEN_DROP)
         return score_kept(self, keep, by)
 
+    def drop_logits(self, keep: Tensor, by: Removal = "delete") -> Tensor:
+        """The logits of every class with only the tokens where `keep` is true: b m t -> b m k c."""
+        self._use(Needs.TOKEN_DROP)
+        return score_kept(self, keep, by, self.logits_of)
+
     def blank(self, by: Removal) -> Tensor:
         """The word embeddings with one token in the place of all that the user gave (b t d)."""
         adapter = self._opened(Needs.GRADIENTS)
@@ -384,13 +389,17 @@ class Case:
         check_finite(value, self.adapter.name)
         return value
 
-    def classes_of(self, batch: Batch, rows: Tensor) -> Tensor:
-        """The class predicted for each input of another batch, made from these rows of ours."""
+    def logits_of(self, batch: Batch, rows: Tensor) -> Tensor:
+        """The logits (j k c) of another batch, whose inputs were made from these rows of ours."""
         self.meter.forward(rows)
         with torch.no_grad():
-            logits = self.adapter.rows(self.adapter.output(batch), batch)[:, 0]
+            logits = self.adapter.rows(self.adapter.output(batch), batch)
         check_finite(logits, self.adapter.name)
-        return logits.argmax(dim=-1)
+        return logits
+
+    def classes_of(self, batch: Batch, rows: Tensor) -> Tensor:
+        """The class predicted for each input of another batch, made from these rows of ours."""
+        return self.logits_of(batch, rows)[:, 0].argmax(dim=-1)
 
     def explained_again(
         self, row: int, explanation: Any, pixels: Tensor, method: Callable[..., Any] | None = None

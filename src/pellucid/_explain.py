@@ -22,6 +22,7 @@ from pellucid._results import Explanation, Unit
 from pellucid._spec import Method, as_method, bound_parameters
 from pellucid._target import Target
 from pellucid._types import Attribution, Batch, Picture, Text
+from pellucid._views import view_of
 from pellucid._windows import explain_in_windows
 from pellucid.adapters import as_adapter
 from pellucid.adapters.base import Adapter
@@ -208,7 +209,8 @@ def _one(
     scores, real = attribution.scores, case.mask[row].cpu()
     own = scores[row][real] if scores.dim() == 2 else scores[row]
     notes = attribution.notes[row] if attribution.notes else ()
-    return Explanation(
+    extras = {name: found[row].detach().cpu().clone() for name, found in attribution.extras.items()}
+    return view_of(extras)(
         scores=own.clone(),
         item=replace(item, notes=()),
         method=spec.name,
@@ -223,9 +225,7 @@ def _one(
         prediction=_prediction(case, row),
         logits=_logits(case, row),
         provenance=provenance_of(case, row, seconds),
-        extras={
-            name: tensor[row].detach().cpu().clone() for name, tensor in attribution.extras.items()
-        },
+        extras=extras,
         notes=(*item.notes, *notes),
     )
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 Make = Callable[[Tensor, Tensor], Tensor]  # states from the rows they change and their numbers
+Answer = Callable[[Batch, Tensor], Tensor]  # what a batch of versions of these rows says (j ...)
 
 
 def stream(
@@ -57,21 +58,27 @@ def evaluate_versions(
     rows: Tensor,
     make: Callable[[Tensor], Batch],
     *,
+    answer: Answer | None = None,
     lengths: Tensor | None = None,
     equal: bool = False,
 ) -> Tensor:
-    """The explained number of every version (jobs), of which `make` builds the batch."""
-    values = torch.empty(len(rows), dtype=torch.float64)
+    """The explained number of every version (jobs), of which `make` builds the batch.
+
+    `answer` is what is read of a batch in its place, by default `case.score_of`.
+    """
+    read = answer or case.score_of
     found = stream(
         case,
         rows,
-        lambda jobs: case.score_of(make(jobs), rows[jobs]).cpu(),
+        lambda jobs: read(make(jobs), rows[jobs]).cpu().double(),
         lengths=lengths,
         equal=equal,
     )
-    for jobs, some in found:
-        values[jobs] = some
-    return values
+    pieces = list(found)
+    if not pieces:
+        return torch.empty(0, dtype=torch.float64)
+    jobs, values = zip(*pieces, strict=True)
+    return torch.cat(values)[torch.cat(jobs).argsort()]
 
 
 # ---- pixels --------------------------------------------------------------------------------------
@@ -140,7 +147,9 @@ def noise(case: Case, rows: Tensor, numbers: Tensor, x: Tensor) -> Tensor:
 # ---- tokens --------------------------------------------------------------------------------------
 
 
-def score_kept(case: Case, keep: Tensor, by: Removal = "delete") -> Tensor:
+def score_kept(
+    case: Case, keep: Tensor, by: Removal = "delete", answer: Answer | None = None
+) -> Tensor:
     """The explained number with only the kept tokens: b t -> b, or b m t -> b m.
 
     Masks that are equal are evaluated once. Images share a batch where they keep equally many.
@@ -158,7 +167,8 @@ def score_kept(case: Case, keep: Tensor, by: Removal = "delete") -> Tensor:
         return case.adapter.without(whole.take(rows[jobs]), masks[jobs.to(masks.device)], by)
 
     lengths = masks.sum(dim=1).cpu() if by == "delete" else None
-    values = evaluate_versions(case, rows, make, lengths=lengths, equal=case.kind == "image")
+    equal = case.kind == "image"
+    values = evaluate_versions(case, rows, make, answer=answer, lengths=lengths, equal=equal)
     values = values.to(case.mask.device)
     found = [v[place] for v, place in zip(values.split(counts), places, strict=True)]
     return torch.stack(found) if several else torch.cat(found)

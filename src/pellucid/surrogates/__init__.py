@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pellucid.surrogates.crossed import Crossed, crossed
 from pellucid.surrogates.designs import Samples, samples
 from pellucid.surrogates.fitting import PRESETS, Settings
 from pellucid.surrogates.gam import Gam
@@ -13,6 +14,7 @@ from pellucid.surrogates.uncertainty import refit_errors
 
 __all__ = [
     "PRESETS",
+    "Crossed",
     "Gam",
     "Linear",
     "NaiveBayes",
@@ -20,6 +22,7 @@ __all__ = [
     "Samples",
     "Settings",
     "Slalom",
+    "crossed",
     "refit_errors",
     "samples",
 ]
