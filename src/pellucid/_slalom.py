@@ -36,10 +36,10 @@ class SlalomExplanation(Explanation):
 
     def __post_init__(self) -> None:
         tokens = len(self.item.segments)
-        shapes: dict[str, tuple[int, ...]] = {
-            name: (tokens,) for name in (*_READINGS, *_TOLD, "player")
-        }
-        shapes |= {name: () for name in _OF_ALL}
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(
+            (*_READINGS, *_TOLD, "player"), (tokens,)
+        )
+        shapes |= dict.fromkeys(_OF_ALL, ())
         wrong = [n for n, shape in shapes.items() if tuple(self.extras[n].shape) != shape]
         wrong += [n for n in (*_READINGS, *_OF_ALL) if not self.extras[n].isfinite().all()]
         if wrong or tuple(self.extras["permanent"].shape) not in ((0,), (2,)):
@@ -91,7 +91,7 @@ class SlalomExplanation(Explanation):
 
     @property
     def identified(self) -> Tensor:
-        """Where the samples tell the importance, and so the value, and not just their effect (t)."""
+        """Where the samples tell the importance, and not only what a removal does (t)."""
         return self.extras["identified"]
 
     # ---- the surrogate -----------------------------------------------------------------------

@@ -17,7 +17,7 @@ from pellucid.surrogates.slalom import Kind
 Solver = Literal["gauss_newton", "adam", "alternating"]
 
 _PERMANENT = "permanent"  # the member of every sample
-_SETTINGS = {"value_prior": 1e-6, "importance_prior": 1e-5, "steps": 30}  # see benchmarks
+_SETTINGS = {"value_prior": 1e-6, "steps": 30}  # see benchmarks
 _SAME = 1e-12  # a spread that is rounding
 _POOR = 0.5  # of the variance of samples that were left out
 _TOLD = 0.5  # nats: the largest standard error of an importance that counts as told
@@ -38,6 +38,7 @@ class _Samples(NamedTuple):
     weights: Tensor  # m
     target: Tensor  # m: the explained number
     logits: Tensor | None  # m c
+    whole: int | None  # the number of the whole input
 
 
 def readings_of(
@@ -51,6 +52,7 @@ def readings_of(
     permanent: bool,
     whole: float,
     solver: Solver,
+    importance_prior: float,
 ) -> Readings:
     """Fit who stays (m p) and the explained numbers (m); the first sample is the whole input.
 
@@ -59,7 +61,12 @@ def readings_of(
     weights = torch.ones(len(stays), dtype=torch.float64)
     weights[0] = whole
     samples = _distinct(kinds, stays, numbers, weights, logits)
-    settings: dict[str, Any] = {"solver": solver, "special": (_PERMANENT,) * permanent, **_SETTINGS}
+    settings: dict[str, Any] = {
+        "solver": solver,
+        "special": (_PERMANENT,) * permanent,
+        "importance_prior": importance_prior,
+        **_SETTINGS,
+    }
     units = tuple(range(max(kinds) + 1))
     fit = Slalom.fit(
         samples.sequences, samples.target, weights=samples.weights, units=units, **settings
@@ -96,6 +103,7 @@ def _distinct(
         torch.zeros(len(distinct), dtype=torch.float64).index_add(0, place, own),
         numbers[first].double(),
         None if logits is None else logits[first].double(),
+        int(place[0]) if weights[0] > 0 else None,
     )
 
 
@@ -106,7 +114,14 @@ def _checked(fit: Slalom, samples: _Samples, settings: dict[str, Any]) -> Crosse
         return Crossed(
             torch.full_like(fit.value, torch.inf), torch.full_like(fit.importance, torch.inf), 0.0
         )
-    return crossed(fit, samples.sequences, samples.target, weights=samples.weights, **settings)
+    return crossed(
+        fit,
+        samples.sequences,
+        samples.target,
+        weights=samples.weights,
+        kept=samples.whole,
+        **settings,
+    )
 
 
 def _identified(fit: Slalom, checked: Crossed) -> Tensor:
@@ -115,7 +130,7 @@ def _identified(fit: Slalom, checked: Crossed) -> Tensor:
     assert fit.report is not None
     assert fit.report.resolution is not None
     told = (checked.importance_error <= _TOLD) & (fit.report.resolution >= _FROM_DATA)
-    return (fit.identified & told).double()
+    return fit.identified & told
 
 
 class _Spread(NamedTuple):
@@ -158,7 +173,8 @@ def _readings(fit: Slalom, spread: _Spread) -> dict[str, Tensor]:
     member = (spread.unit >= 0)[spread.owner]
     found = {
         "values": spread.each(fit.value),
-        "importance": spread.each(fit.importance) - member * spread.size[spread.owner].log(),
+        "importance": spread.each(fit.importance)
+        - member * spread.size[spread.owner].double().log(),
         "removal": spread.shared(fit.scores(sequence, "removal")),
     }
     additive: tuple[Kind, ...] = ("linear", "contribution", "gradient")
@@ -193,8 +209,7 @@ def _notes(
         )
     if 2 * told < inside and players > 1:
         found.append(
-            f"the samples tell the importance of {told} of {inside} tokens: what a removal does is "
-            "known better than the value and importance that it is made of; preset='importance' "
-            "asks for the pairs that tell them"
+            f"the samples tell the importance of {told} of {inside} tokens: for the others, what a "
+            "removal does is known better than the value and importance that it is made of"
         )
     return tuple(found)

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from pellucid.surrogates.slalom import Slalom
 
 
+_ROUNDING = 1e-20  # of squared scores: a variance of less is none
+
+
 @dataclass(frozen=True, eq=False)
 class Crossed:
     """What the refits of a SLALOM say of it."""
@@ -37,6 +40,7 @@ def crossed(
     scores: Any,
     *,
     groups: int = 10,
+    kept: int | None = None,
     weights: Any = None,
     seed: int = 0,
     preset: str = "default",
@@ -44,7 +48,8 @@ def crossed(
 ) -> Crossed:
     """Fit the sequences again without each of so many groups, beginning at `fit`.
 
-    `preset` and `settings` are those of the fit. Equal sequences count as one, by their weight.
+    `kept` is the number of a sequence that no refit leaves out. `preset` and `settings` are those
+    of the fit. Equal sequences count as one, by their weight.
     """
     many, table = len(sequences), score_table(scores, len(sequences))
     groups = min(integer("groups", groups, 2, 10), many)
@@ -59,11 +64,14 @@ def crossed(
         )
     share = row_weights(weights, many)
     copies = torch.ones(many) if weights is None else torch.as_tensor(weights)
+    share = share.clone()
     order = torch.randperm(many, generator=torch.Generator().manual_seed(seed))
     group = torch.empty(many, dtype=torch.long)
     group[order] = torch.arange(many) % groups
+    if kept is not None:
+        group[kept], share[kept] = -1, 0.0
     settings = {**settings, "units": fit.units, "start": fit.importance, "diagnose": False}
-    predicted = torch.empty_like(table)
+    predicted = table.clone()
     refits: list[Slalom] = []
     for one in range(groups):
         away = group == one
@@ -73,7 +81,7 @@ def crossed(
     return Crossed(
         _jackknife(torch.stack([refit.value for refit in refits])),
         _jackknife(torch.stack([refit.importance for refit in refits])),
-        _explained(predicted.reshape(many, -1), table.reshape(many, -1), share),
+        _explained(predicted.reshape(many, -1), table.reshape(many, -1), share / share.sum()),
     )
 
 
@@ -87,4 +95,5 @@ def _explained(predicted: Tensor, target: Tensor, share: Tensor) -> float:
     """The share of the variance that predictions (b c) explain; of no variance, all or nothing."""
     error = float((share @ (predicted - target).square()).sum())
     spread = float((share @ (target - share @ target).square()).sum())
-    return 1 - error / spread if spread > 0 else float(error == 0)
+    rounding = _ROUNDING * float((share @ target.square()).sum())
+    return 1 - error / spread if spread > rounding else float(error <= rounding)
