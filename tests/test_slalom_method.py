@@ -62,7 +62,7 @@ def test_removals_of_a_planted_slalom_are_exact_deletions():
     assert found.signed
 
 
-@pytest.mark.parametrize("design", ["short", "mixed"])
+@pytest.mark.parametrize("design", ["short", "mixed", "pairs"])
 def test_values_and_importances_are_those_planted(design):
     truth = planted(spread=0.7)
     found = explained(truth, members="content", design=design, samples=400, whole=0.0)
@@ -260,6 +260,15 @@ def test_short_samples_are_drawn_from_first_occurrences():
     assert set(stays.sum(dim=1).tolist()) == {1, 2}
 
 
+def test_pairs_hold_every_unit_equally_often():
+    stays = coalitions(
+        "pairs", 25, 7, [0, 1, 3, 4, 6], torch.Generator().manual_seed(0), most=5, length=2
+    )
+    assert stays[:5].sum(dim=1).tolist() == [1] * 5
+    assert stays[5:].sum(dim=1).tolist() == [2] * 20
+    assert stays[5:].sum(dim=0).tolist() == [8, 8, 0, 8, 8, 0, 8]
+
+
 @pytest.mark.parametrize("preset", ["eff", "fidel", "content", "importance"])
 def test_presets_run(preset, tiny_bert):
     found = pellucid.explain(tiny_bert, "a fine film", method="slalom", preset=preset, samples=40)
@@ -388,7 +397,7 @@ def test_scores_that_are_not_finite_stop_with_an_error():
         ({"most": 0}, "most"),
         ({"length": 0}, "length"),
         ({"whole": -1.0}, "weight"),
-        ({"design": "pairs"}, "no such choice"),
+        ({"design": "triples"}, "no such choice"),
         ({"unit": "sentence"}, "no such choice"),
         ({"members": "cls"}, "no such choice"),
         ({"preset": "efficient"}, "preset"),

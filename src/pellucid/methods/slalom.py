@@ -37,7 +37,12 @@ PUBLISHED = {"members": "content", "whole": 0.0, "samples": 5000, "unit": "type"
         "eff": {**PUBLISHED, "design": "short", "length": 2, "solver": "adam"},
         "fidel": {**PUBLISHED, "design": "deletion", "most": 5, "solver": "alternating"},
         "content": {"members": "content"},
-        "importance": {"design": "short", "length": 2, "whole": 0.0},
+        "importance": {
+            "design": "pairs",
+            "members": "content",
+            "whole": 0.0,
+            "importance_prior": 1e-3,
+        },
     },
     quick={"samples": 100, "unit": "word", "importance_prior": 0.01},
 )
@@ -58,12 +63,13 @@ def slalom(
 ) -> Attribution:
     """What the fitted average of token values loses without each token, beside its parts.
 
-    A sample leaves out 0 to `most` units ("deletion"), keeps `length` of them ("short"), or either
-    ("mixed"). A `unit` is a token where it stands, all equal tokens ("type") or a word; `spans` of
-    characters are units of their own. Tokens are deleted, or replaced `by` the "mask", "unk" or
-    "pad" token. The "special" tokens of the model count as one member that is always there, or the
-    "content" is alone. `whole` is the weight of the unchanged input, as a part of all samples;
-    `importance_prior` draws importances together, which steadies a fit to few samples.
+    A sample leaves out 0 to `most` units ("deletion"), keeps `length` of them ("short") or either
+    ("mixed"); "pairs" keeps each alone, then two. A `unit` is a token where it stands, all equal
+    tokens ("type") or a word; `spans` of characters are units of their own. Tokens are deleted, or
+    replaced `by` the "mask", "unk" or "pad" token. The "special" tokens of the model count as one
+    member that is always there, or the "content" is alone. `whole` is the weight of the unchanged
+    input, as a part of all samples; `importance_prior` draws importances together, which steadies a
+    fit to few samples.
 
     Presets: "eff" and "fidel" are the paper's; "importance" asks for the pairs that tell importance
     from value; "content" has no member for the model's own tokens.
