@@ -25,7 +25,7 @@ from pellucid.methods._players import Player, names_of, single_tokens, stretches
 
 _CLASSES = 16  # up to which a value for each class is kept
 
-PUBLISHED = {"members": "content", "whole": 0.0, "samples": 5000, "unit": "type"}
+_PUBLISHED = {"members": "content", "whole": 0.0, "samples": 5000, "unit": "type"}
 
 
 @method(
@@ -34,8 +34,8 @@ PUBLISHED = {"members": "content", "whole": 0.0, "samples": 5000, "unit": "type"
     signed=True,
     explains="log_odds",
     presets={
-        "eff": {**PUBLISHED, "design": "short", "length": 2, "solver": "adam"},
-        "fidel": {**PUBLISHED, "design": "deletion", "most": 5, "solver": "alternating"},
+        "eff": {**_PUBLISHED, "design": "short", "length": 2, "solver": "adam"},
+        "fidel": {**_PUBLISHED, "design": "deletion", "most": 5, "solver": "alternating"},
         "content": {"members": "content"},
         "importance": {
             "design": "pairs",
