@@ -10,7 +10,7 @@ import torch
 import pellucid
 from pellucid import ArgumentError, SlalomExplanation, StoreError, Target
 from pellucid.methods._coalitions import coalitions
-from pellucid.methods._players import stretches, whole_words
+from pellucid.methods._token_groups import stretches, whole_words
 from pellucid.surrogates import Slalom, crossed, samples
 from pellucid.viz import page
 from pellucid.viz.terminal import print_explanation

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from pellucid.methods._players import Player
+from pellucid.methods._token_groups import Player
 from pellucid.surrogates import Crossed, Slalom, crossed
 from pellucid.surrogates.slalom import Kind
 

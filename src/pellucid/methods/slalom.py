@@ -21,7 +21,7 @@ from pellucid._spec import method
 from pellucid._types import Attribution, Removal
 from pellucid.methods._coalitions import Design, coalitions
 from pellucid.methods._fitted_slalom import Readings, Solver, readings_of
-from pellucid.methods._players import Player, names_of, single_tokens, stretches, whole_words
+from pellucid.methods._token_groups import Player, names_of, single_tokens, stretches, whole_words
 
 _CLASSES = 16  # up to which a value for each class is kept
 
