@@ -20,6 +20,7 @@ from table import PAGE, page
 NAMES = (
     *("starting", "memory", "recording", "measuring", "evaluating", "perturbation"),
     *("attention_methods", "relevance", "walking", "drift", "removal_engine"),
+    *("slalom_fidelity", "slalom_stability"),
 )
 RESULTS = Path(__file__).parent / "results"
 

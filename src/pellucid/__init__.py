@@ -40,6 +40,7 @@ _HOME = {
     "Attribution": "pellucid._types",
     "Case": "pellucid._case",
     "Explanation": "pellucid._results",
+    "SlalomExplanation": "pellucid._slalom",
     "Needs": "pellucid._needs",
     "Target": "pellucid._target",
     "method": "pellucid._spec",
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from pellucid._measure_walk import measure_walk as measure_walk
     from pellucid._needs import Needs as Needs
     from pellucid._results import Explanation as Explanation
+    from pellucid._slalom import SlalomExplanation as SlalomExplanation
     from pellucid._spec import method as method
     from pellucid._spec import metric as metric
     from pellucid._spec import walk_metric as walk_metric

@@ -392,6 +392,11 @@ class Case:
         readout = cast(TorchAdapter, self.adapter).anatomy.readout
         return readout is not None and bool(readout.singles) and not readout.patches
 
+    def drop_logits(self, keep: Tensor, by: Removal = "delete") -> Tensor:
+        """The logits of every class with only the tokens where `keep` is true: b m t -> b m k c."""
+        self._use(Needs.TOKEN_DROP)
+        return score_kept(self, keep, by, self.logits_of)
+
     def blank(self, by: Removal) -> Tensor:
         """The word embeddings with one token in the place of all that the user gave (b t d)."""
         adapter = self._opened(Needs.GRADIENTS)
@@ -412,15 +417,20 @@ class Case:
         check_finite(value, self.adapter.name)
         return value
 
+    def logits_of(self, batch: Batch, rows: Tensor) -> Tensor:
+        """The logits (j k c) of another batch, whose inputs were made from these rows of ours."""
+        self.meter.forward(rows)
+        with torch.no_grad():
+            logits = self.adapter.rows(self.adapter.output(batch), batch)
+        check_finite(logits, self.adapter.name)
+        return logits
+
     def answer(self, batch: Batch, rows: Tensor) -> Tensor:
         """All that metrics read of another batch, whose inputs were made from these rows of ours.
 
         Every quantity of the class, and the class predicted (j q+1).
         """
-        self.meter.forward(rows)
-        with torch.no_grad():
-            logits = self.adapter.rows(self.adapter.output(batch), batch)  # j k c
-        check_finite(logits, self.adapter.name)
+        logits = self.logits_of(batch, rows)
         numbers = self.objective.take(rows).all_of_rows(logits)
         return torch.cat([numbers, logits[:, :1].argmax(dim=-1)], dim=1)
 

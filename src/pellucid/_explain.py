@@ -22,6 +22,7 @@ from pellucid._results import Explanation, Unit
 from pellucid._spec import Method, as_method, bound_parameters
 from pellucid._target import Target
 from pellucid._types import Attribution, Batch, Picture, Text
+from pellucid._views import view_of
 from pellucid._windows import explain_in_windows
 from pellucid.adapters import as_adapter
 from pellucid.adapters.base import Adapter
@@ -214,9 +215,9 @@ def _one(
     item = case.batch.items[row]
     scores, real = attribution.scores, case.mask[row].cpu()
     own = scores[row][real] if scores.dim() == 2 else scores[row]
-    extras = {name: tensor.detach().cpu() for name, tensor in attribution.extras.items()}
+    extras = {name: _extra(case, found, row) for name, found in attribution.extras.items()}
     notes = attribution.notes[row] if attribution.notes else ()
-    return Explanation(
+    return view_of(extras)(
         scores=own.clone(),
         item=replace(item, notes=()),
         method=spec.name,
@@ -231,12 +232,17 @@ def _one(
         prediction=_prediction(case, row),
         logits=_logits(case, row),
         provenance=provenance_of(case, row, seconds),
-        extras={
-            name: (tensor[row][real] if tensor.shape == case.mask.shape else tensor[row]).clone()
-            for name, tensor in extras.items()
-        },
+        extras=extras,
         notes=(*item.notes, *notes, *remarks),
     )
+
+
+def _extra(case: Case, found: Tensor | Sequence[Tensor], row: int) -> Tensor:
+    """What else is said of one input; numbers of tokens lose those on padding."""
+    own = found[row].detach().cpu()
+    if isinstance(found, Tensor) and found.shape == case.mask.shape:
+        own = own[case.mask[row].cpu()]
+    return own.clone()
 
 
 def _unit(case: Case) -> Unit:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pellucid._answers import answers_to
-from pellucid._perturb import evaluate_versions
+from pellucid._perturb import Answer, evaluate_versions
 from pellucid._target import QUANTITIES
 from pellucid._types import Batch, Removal
 
@@ -19,15 +19,18 @@ if TYPE_CHECKING:
     from pellucid._case import Case
 
 
-def score_kept(case: Case, keep: Tensor, by: Removal = "delete") -> Tensor:
-    """The explained number with only the kept tokens: b t -> b, or b m t -> b m.
+def score_kept(
+    case: Case, keep: Tensor, by: Removal = "delete", answer: Answer | None = None
+) -> Tensor:
+    """The explained number with only the kept tokens: b t -> b, or b m t -> b m; or another answer.
 
     Masks that are equal are evaluated once. Images share a batch where they keep equally many, and
     what is left of a text that has no token of its own is the token that begins or ends one.
     """
     kept = _Kept(case, keep if keep.dim() == 3 else keep[:, None], by)
+    equal = case.kind == "image"
     values = evaluate_versions(
-        case, kept.rows, kept.batch, lengths=kept.lengths, equal=case.kind == "image"
+        case, kept.rows, kept.batch, answer=answer, lengths=kept.lengths, equal=equal
     )
     found = kept.asked(values)  # b m
     return found if keep.dim() == 3 else found[:, 0]
@@ -89,7 +92,7 @@ class _Kept:
         return self.case.adapter.without(self._whole.take(self.rows[jobs]), masks, self.by)
 
     def asked(self, values: Tensor) -> Tensor:
-        """The values of the different masks, put where their masks were asked for (b m)."""
+        """The values of the different masks, put where their masks were asked for (b m ...)."""
         counts = [len(masks) for masks, _ in self._distinct]
         split = values.to(self.case.mask.device).split(counts)
         return torch.stack(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 T = TypeVar("T")
 Make = Callable[[Tensor, Tensor], Tensor]  # states from the rows they change and their numbers
+Answer = Callable[[Batch, Tensor], Tensor]  # what a batch of versions of these rows says (j ...)
 
 _ROUND = 64  # sets an input between two looks at the clock of what can be left out
 
@@ -77,21 +78,27 @@ def evaluate_versions(
     rows: Tensor,
     make: Callable[[Tensor], Batch],
     *,
+    answer: Answer | None = None,
     lengths: Tensor | None = None,
     equal: bool = False,
 ) -> Tensor:
-    """The explained number of every version (jobs), of which `make` builds the batch."""
-    values = torch.empty(len(rows), dtype=torch.float64)
+    """The explained number of every version (jobs), of which `make` builds the batch.
+
+    `answer` is what is read of a batch in its place, by default `case.score_of`.
+    """
+    read = answer or case.score_of
     found = stream(
         case,
         rows,
-        lambda jobs: case.score_of(make(jobs), rows[jobs]).cpu(),
+        lambda jobs: read(make(jobs), rows[jobs]).cpu().double(),
         lengths=lengths,
         equal=equal,
     )
-    for jobs, some in found:
-        values[jobs] = some
-    return values
+    pieces = list(found)
+    if not pieces:
+        return torch.empty(0, dtype=torch.float64)
+    jobs, values = zip(*pieces, strict=True)
+    return torch.cat(values)[torch.cat(jobs).argsort()]
 
 
 def in_time(case: Case, sets: Tensor, score: Callable[[Tensor], Tensor]) -> Tensor:
