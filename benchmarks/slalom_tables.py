@@ -1,7 +1,7 @@
 """The experiments of SLALOM's paper: known truths, and models trained from scratch on reviews.
 
     python benchmarks/slalom_tables.py prepare             # Yelp-HAT as JSON, once, from parquet
-    python benchmarks/slalom_tables.py run OUT.json        # adds the cells that it does not hold yet
+    python benchmarks/slalom_tables.py run OUT.json        # adds the cells that it does not hold
     python benchmarks/slalom_tables.py run OUT.json --only slalom/ --workers 4 --minutes 5
     python benchmarks/slalom_tables.py run SMOKE.json --size smoke
     python benchmarks/slalom_tables.py table OUT.json      # writes docs/results/slalom.md
@@ -9,7 +9,7 @@
 Run it from the sources, with PYTHONPATH=src. It reads two files of training/.data (--data): the
 reviews of `python training/fetch.py`, and what `prepare` wrote. Models are left in OUT.models.
 Cells are short, and many small models leave a GPU idle between kernels, so that several processes
-(--workers) share it; what is timed runs last and alone.
+(--workers) share it; what is timed runs alone.
 """
 
 from __future__ import annotations
@@ -60,15 +60,16 @@ def fill(out: Path, place: Place, only: str, workers: int, seconds: float) -> in
     """Run what is missing, and write the file after each cell. How many failed."""
     stored = _stored(out, place)
     end, failed = time.monotonic() + seconds, 0
-    rounds = names(SIZES[place.size])
-    for number, wanted in enumerate(rounds):
-        missing = [one for one in wanted if one.startswith(only) and not _is_done(stored, one, place)]
-        alone = number == len(rounds) - 1
+    for wanted in names(SIZES[place.size]):
+        missing = [
+            one for one in wanted if one.startswith(only) and not _is_done(stored, one, place)
+        ]
+        alone = wanted[0].startswith("runtime")
         for name, record in _each(missing, place, 1 if alone else workers, end):
             failed += "error" in record
             stored["cells"][name] = record
             out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
-            told = record.get("error", f"{record['seconds']:.1f} s")
+            told = record.get("error", f"{record['took']:.1f} s")
             print(f"{name}: {told}", flush=True)
     return failed
 
@@ -77,7 +78,9 @@ def _stored(out: Path, place: Place) -> dict[str, Any]:
     stored = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {"cells": {}}
     before = stored.get("size", place.size)
     if before != place.size:
-        raise SystemExit(f"{out} holds cells of size {before!r}; give another file for {place.size!r}")
+        raise SystemExit(
+            f"{out} holds cells of size {before!r}; give another file for {place.size!r}"
+        )
     return stored | {
         "size": place.size,
         "settings": asdict(SIZES[place.size]),
@@ -132,7 +135,7 @@ def _record(name: str, place: Place) -> tuple[str, dict[str, Any]]:
     except Exception as error:  # noqa: BLE001  # the others are to go on
         traceback.print_exc()
         record = {"error": f"{type(error).__name__}: {str(error).splitlines()[0]}"}
-    return name, record | {"seconds": time.monotonic() - began}
+    return name, record | {"took": time.monotonic() - began}
 
 
 def _provenance(device: str) -> dict[str, str]:

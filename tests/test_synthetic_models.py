@@ -24,6 +24,7 @@ from pellucid.synthetic import (
     train_reviews,
 )
 from pellucid.synthetic.shapes import SHAPES
+from pellucid.synthetic.training import _share
 
 SMALL = {"width": 24, "heads": 4, "epochs": 1, "progress": False}
 FEW = linear_data(200)
@@ -108,6 +109,13 @@ def test_progress_is_told():
     told = []
     train("fc", 1, data=FEW, **SMALL | {"progress": lambda done, all_: told.append((done, all_))})
     assert told == [(step, 10) for step in range(1, 11)]
+
+
+def test_the_rate_rises_for_a_tenth_of_the_steps_and_falls_to_zero():
+    shares = [_share(step, 100) for step in range(101)]
+    assert shares[:10] == pytest.approx([(step + 1) / 10 for step in range(10)])
+    assert shares[10:] == pytest.approx([(100 - step) / 90 for step in range(10, 101)])
+    assert _share(0, 1) == 1  # one step is taken at the whole rate
 
 
 def test_no_epoch_is_an_untrained_model():

@@ -14,6 +14,7 @@ from pellucid.synthetic.tokenizers import SPECIALS
 
 Words = tuple[str, ...]
 EMPTY = -1  # of `ids`, beyond the end of a sequence
+_AT_ONCE = 10_000  # sequences whose counts are in memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +60,10 @@ def labelled(ids: Tensor, truth: Linear | Slalom, generator: torch.Generator) ->
     """Sequences with a label each, drawn with p(y = 1) = sigmoid(F(t)) (section E.1.1, step 4)."""
     vocabulary = tuple(str(unit) for unit in truth.units)
     blank = Data(vocabulary, ids, ids.new_zeros(len(ids)), torch.zeros(len(ids)), truth)
-    log_odds = truth.predict(blank.sequences)
+    sequences = blank.sequences
+    log_odds = torch.cat(
+        [truth.predict(sequences[i : i + _AT_ONCE]) for i in range(0, len(sequences), _AT_ONCE)]
+    )
     drawn = torch.rand(len(ids), generator=generator, dtype=torch.float64)
     return replace(blank, log_odds=log_odds, labels=(drawn < log_odds.sigmoid()).long())
 

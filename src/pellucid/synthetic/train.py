@@ -43,10 +43,10 @@ def train(
     or `Data.shuffled` gave.
 
     Other arguments: `epochs` rounds over the data in batches of `batch`, by AdamW at a rate that
-    falls from `lr` to zero; `width` of the hidden states (the published models have 768) and how
-    many `heads` share it; `seed` decides weights, order and dropout, so that a CPU trains the same
-    model again; `progress` is True, False, a function of (done, total), or None for a bar on a
-    terminal. Texts are words between spaces; BERT's shapes get a [CLS] in front.
+    rises to `lr` and falls to zero; `width` of the hidden states (the published models have 768)
+    and how many `heads` share it; `seed` decides weights, order and dropout, so that a CPU trains
+    the same model again; `progress` is True, False, a function of (done, total), or None for a bar
+    on a terminal. Texts are words between spaces; BERT's shapes get a [CLS] in front.
     """
     integer("layers", layers, 1, 2)
     check_shape(shape, integer("width", width, 1, 96), integer("heads", heads, 1, 12))

@@ -16,7 +16,8 @@ from pellucid._batches import Progress, reporting
 from pellucid._errors import ArgumentError, NumericalError, explain_error
 from pellucid.synthetic.tokenizers import PAD
 
-_DECAY = 0.01
+_DECAY = 0.01  # of weights, a step
+_WARM_UP = 0.1  # of all steps
 
 
 @dataclass(frozen=True)
@@ -59,15 +60,14 @@ def trained(
 ) -> nn.Module:
     """The module on its device and in evaluation, after so many rounds over all rows (n t).
 
-    The rate falls to zero along a line. Rows are padded on the right, and cut where the longest
-    of a batch ends.
+    Rows are padded on the right, and cut where the longest of a batch ends.
     """
     module.to(schedule.device).train()
     lengths = (ids != PAD).sum(dim=1)
     ids, labels = ids.to(schedule.device), labels.to(schedule.device)
     optimizer = torch.optim.AdamW(module.parameters(), lr=schedule.lr, weight_decay=_DECAY)
     total = schedule.epochs * math.ceil(len(ids) / schedule.batch)
-    falling = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / max(total, 1))
+    rate = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _share(step, total))
     with reporting(progress, total, "training", "step") as report:
         for step, rows in enumerate(_batches(len(ids), schedule)):
             own = rows.to(schedule.device)
@@ -76,10 +76,16 @@ def trained(
             loss.backward()
             nn.utils.clip_grad_norm_(module.parameters(), 1.0)
             optimizer.step()
-            falling.step()
+            rate.step()
             report(step + 1)
     _check_finite(module, schedule)
     return module.eval()
+
+
+def _share(step: int, total: int) -> float:
+    """The part of the rate: it rises along a line, as deep models need, and falls along another."""
+    rising = _WARM_UP * total
+    return min((step + 1) / max(rising, 1), (total - step) / max(total - rising, 1))
 
 
 def _batches(many: int, schedule: Schedule) -> Iterator[Tensor]:
