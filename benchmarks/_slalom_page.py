@@ -214,7 +214,7 @@ def _recovery(cells: Cells) -> str:
         "the truth: mean squared errors x 100 of logits (Table 7) and of values and centred "
         "importances (Table 8). The authors' notebook prints the bias, the absolute mean error, "
         "under the name of the root mean squared error (0.003 in Figure 4c), and Tables 7 and 8 "
-        "may be of that kind; both are given here."
+        "may be of that kind; both are given here. The last row is what fitting alone leaves."
     )
     columns = ("model", "logits", "parameters", "RMSE of logits", "bias of logits")
     return _section("Recovery (Figure 4c, d, Tables 7, 8)", text, columns, rows)
@@ -356,6 +356,8 @@ def _label(kind: str, rest: Sequence[str]) -> tuple[int, str]:
     """Where a row stands, and its name."""
     if kind == "control":
         return 10**6, "exact sum" if rest[0] == "sum" else f"{SHAPES[rest[1]]}, shuffled labels"
+    if rest[0] == "exact":
+        return 10**6, f"the truth itself, {rest[2]} words"
     if rest[0] == "fc":
         return int(rest[1]), f"fully connected, {rest[1]} wide"
     order = 10**4 * (1 + list(SHAPES).index(rest[0])) + 100 * int(rest[1])
