@@ -45,10 +45,11 @@ _HOME = {
     "ModelError": "pellucid._errors",
     "NumericalError": "pellucid._errors",
     "StoreError": "pellucid._errors",
+    "StudyError": "pellucid._errors",
     "UnsupportedCombination": "pellucid._errors",
 }
 
-_SUBMODULES = ("models", "surrogates", "testing")
+_SUBMODULES = ("bench", "models", "surrogates", "testing")
 
 __all__ = sorted([*_HOME, "__version__"])
 
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from pellucid._errors import NumericalError as NumericalError
     from pellucid._errors import PellucidError as PellucidError
     from pellucid._errors import StoreError as StoreError
+    from pellucid._errors import StudyError as StudyError
     from pellucid._errors import UnsupportedCombination as UnsupportedCombination
     from pellucid._explain import explain as explain
     from pellucid._measure import measure as measure

@@ -1,0 +1,52 @@
+"""Where units are done: here, in processes of this machine, or on a Ray cluster.
+
+An engine takes units from an iterator one by one, each when a worker is free for it, does each once
+and yields how it ended. Deciding what is done again is the runner's part, so an engine is short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from pellucid._errors import ArgumentError, unknown_name
+from pellucid.bench.units import Outcome, Task, Unit
+
+
+class Engine(Protocol):
+    """Something that does units of a task, in any order and any number at a time."""
+
+    def run(self, units: Iterator[Unit], task: Task) -> Iterator[Outcome]:
+        """One outcome for every unit that was taken."""
+
+
+def _serial(workers: int | None) -> Engine:
+    from pellucid.bench.engines.serial import Serial
+
+    return Serial()
+
+
+def _process(workers: int | None) -> Engine:
+    from pellucid.bench.engines.process import Processes
+
+    return Processes(workers)
+
+
+def _ray(workers: int | None) -> Engine:
+    from pellucid.bench.engines.ray import Ray
+
+    return Ray(workers)
+
+
+ENGINES: dict[str, Callable[[int | None], Engine]] = {
+    "serial": _serial,
+    "process": _process,
+    "ray": _ray,
+}
+
+
+def engine_named(name: str, workers: int | None = None) -> Engine:
+    """The engine of this name, with so many workers (None: as many as there are places)."""
+    if name not in ENGINES:
+        raise ArgumentError(unknown_name("engine", name, ENGINES, write="--engine {}"))
+    return ENGINES[name](workers)
