@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pellucid.bench.engines import Engine
 from pellucid.bench.engines.serial import Serial
-from pellucid.bench.shard import Shard
+from pellucid.bench.shard import WHOLE, Shard
 from pellucid.bench.stop import Stop, stopping
 from pellucid.bench.store import Store
 from pellucid.bench.units import Task, Unit
@@ -36,7 +36,7 @@ def run_task(
     folder: Path,
     *,
     engine: Engine | None = None,
-    shard: Shard | None = None,
+    shard: Shard = WHOLE,
     attempts: int = 2,
     progress: bool | None = None,
 ) -> Summary:
@@ -46,9 +46,8 @@ def run_task(
     others. One that loses its worker waits as before, and is put aside after the fifth loss, since
     what kills every worker may be the unit itself.
     """
-    part = shard or Shard()
-    with Store.writing(part.folder(folder)) as store, stopping() as stop:
-        store.prepare(task.about(), part.units(task.units()))
+    with Store.writing(shard.folder(folder)) as store, stopping() as stop:
+        store.prepare(task.about(), task.units(), shard)
         with watching(store.folder, store.count_pending(attempts), progress) as watch:
             watch.tell("started", **store.counts())
             _rounds(task, store, engine or Serial(), attempts, stop, watch)

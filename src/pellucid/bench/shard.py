@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from pellucid._errors import ArgumentError, explain_error
-from pellucid.bench.units import Unit
 
 
 @dataclass(frozen=True)
@@ -33,10 +30,13 @@ class Shard:
             )
         )
 
-    def units(self, units: Iterable[Unit]) -> Iterator[Unit]:
+    def holds(self, position: int) -> bool:
         """Every N-th unit: slow methods and large models are spread over all parts."""
-        return islice(units, self.number - 1, None, self.of)
+        return position % self.of == self.number - 1
 
     def folder(self, run: Path) -> Path:
         """Where the part is written: the run's own folder if it is the whole."""
         return run if self.of == 1 else run / f"shard-{self.number}-of-{self.of}"
+
+
+WHOLE = Shard()

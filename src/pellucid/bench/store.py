@@ -23,6 +23,7 @@ from pellucid._errors import StoreError, explain_error
 from pellucid.bench.lock import only_writer
 from pellucid.bench.maps import read_maps, write_maps
 from pellucid.bench.seal import seal
+from pellucid.bench.shard import WHOLE, Shard
 from pellucid.bench.units import Array, Outcome, Row, Unit, canonical
 
 FORMAT = 1
@@ -127,21 +128,49 @@ class Store:
 
     # ---- the plan ----------------------------------------------------------------------------
 
-    def prepare(self, about: Mapping[str, Any], units: Iterable[Unit]) -> None:
+    def prepare(
+        self, about: Mapping[str, Any], units: Iterable[Unit], shard: Shard = WHOLE
+    ) -> None:
         """Take over a plan: new units wait, known ones stay what they are, others are set aside."""
-        listed = (
-            (unit.key, position, canonical(unit.labels), canonical(unit.work))
-            for position, unit in enumerate(units)
-        )
-        with _told(self.folder), self._transaction() as connection:
-            connection.execute("UPDATE units SET position = NULL")
-            connection.executemany(
-                "INSERT INTO units (key, position, labels, work) VALUES (?, ?, ?, ?) "
-                "ON CONFLICT (key) DO UPDATE SET position = excluded.position, "
-                "labels = excluded.labels, work = excluded.work",
-                listed,
-            )
+        total = 0
+
+        def held() -> Iterator[tuple[int, Unit]]:
+            nonlocal total
+            for position, unit in enumerate(units):
+                total = position + 1
+                if shard.holds(position):
+                    yield position, unit
+
+        with _told(self.folder), self._transaction():
+            self._connection.execute("UPDATE units SET position = NULL")
+            self._list(held())
             self._set("about", about)
+            self._set("total", total)
+
+    def prepare_like(self, parts: Iterable[Store]) -> None:
+        """Take over the plan that other stores hold parts of, besides the part held here."""
+        with _told(self.folder), self._transaction():
+            for part in parts:
+                self._list(part.listed())
+                self._set("about", part.about())
+                self._set("total", part._fact("total"))
+
+    def listed(self) -> Iterator[tuple[int, Unit]]:
+        """The units of the plan that are held here, with their positions in it."""
+        query = "SELECT position, key, labels, work FROM units WHERE position >= 0"
+        for position, key, labels, work in self._connection.execute(query):
+            yield position, Unit(key, json.loads(labels), json.loads(work))
+
+    def _list(self, units: Iterable[tuple[int, Unit]]) -> None:
+        self._connection.executemany(
+            "INSERT INTO units (key, position, labels, work) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (key) DO UPDATE SET position = excluded.position, "
+            "labels = excluded.labels, work = excluded.work",
+            (
+                (unit.key, position, canonical(unit.labels), canonical(unit.work))
+                for position, unit in units
+            ),
+        )
 
     def about(self) -> dict[str, Any]:
         """What was kept with the plan."""
@@ -149,9 +178,10 @@ class Store:
         return found
 
     def counts(self) -> dict[str, int]:
-        """How many units are waiting, done and failed."""
-        query = "SELECT state, count(*) FROM units WHERE position IS NOT NULL GROUP BY state"
-        return {"waiting": 0, "done": 0, "failed": 0} | dict(self._rows(query))
+        """How many units are waiting, done, failed, and held by other shards."""
+        query = "SELECT state, count(*) FROM units WHERE position >= 0 GROUP BY state"
+        found = {"waiting": 0, "done": 0, "failed": 0} | dict(self._rows(query))
+        return found | {"elsewhere": (self._fact("total") or 0) - sum(found.values())}
 
     def pending(self, attempts: int) -> Iterator[Unit]:
         """The units that are to be done, in order: new ones, and failed ones with attempts left.
@@ -238,6 +268,11 @@ class Store:
         with _told(self.folder):
             for values in self._connection.execute(query, (state,)):
                 yield self._record(dict(zip(_COLUMNS, values, strict=True)))
+
+    def seal_of(self, key: str) -> str:
+        """The seal of a unit that is done here; empty if it is not."""
+        found = self._rows("SELECT seal FROM units WHERE key = ?", (key,))
+        return str(found[0][0]) if found else ""
 
     def maps(self, record: Record) -> dict[str, Array]:
         """The arrays of a unit."""

@@ -1,0 +1,58 @@
+"""Models and data by what a plan says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pellucid._errors import ArgumentError, explain_error
+from pellucid.adapters import load
+from pellucid.adapters.base import Adapter
+from pellucid.bench.plan import Entry
+from pellucid.bench.samples import Samples, read_samples
+
+
+def load_model(entry: Entry) -> Adapter:
+    """The model of an entry, loaded without bars."""
+    with _quiet(), _options_of(entry):
+        found: Adapter = load(entry.what, **entry.options)
+        return found
+
+
+def load_data(entry: Entry) -> Samples:
+    """The data of an entry."""
+    with _options_of(entry):
+        return read_samples(entry.what, **entry.options)
+
+
+@contextmanager
+def _options_of(entry: Entry) -> Iterator[None]:
+    """A keyword that is not known is the plan's mistake."""
+    try:
+        yield
+    except TypeError as error:
+        raise ArgumentError(
+            explain_error(
+                f"{entry.what} does not take these options",
+                got=f"{dict(entry.options)} ({error})",
+                expected="the keywords of the function that reads or loads it",
+                instead="leave out the one that it names",
+            )
+        ) from None
+
+
+@contextmanager
+def _quiet() -> Iterator[Any]:
+    """Without the bars and reports that transformers prints while it loads."""
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
