@@ -154,14 +154,22 @@ def _sheet(groups: list[Group], seen: Seen) -> Markup:
     numbers = sorted({number for group in shown for number in seen.heats[group]})
     if not numbers:
         return Markup()
-    head = element("tr", *(element("th", group[-1], scope="col") for group in shown))
+    head = element("tr", *(element("th", name, scope="col") for name in _heads(shown)))
     rows = [
-        element("tr", *(element("td", _heat(seen.heats[group].get(one))) for group in shown))
+        element(
+            "tr",
+            element("th", seen.names.get((shown[0][:-1], one), ""), scope="row"),
+            *(element("td", _heat(seen.heats[group].get(one))) for group in shown),
+        )
         for one in numbers
     ]
     sheet = element("table", element("thead", head), element("tbody", *rows), class_="sheet")
     title = element("h3", f"The first {count(len(numbers), 'sample')}")
     return join(title, element("div", sheet, class_="scroll"))
+
+
+def _heads(shown: list[Group]) -> list[str]:
+    return ["sample (class read)", *(group[-1] for group in shown)]
 
 
 def _heat(heat: Heat | None) -> Markup:

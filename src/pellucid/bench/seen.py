@@ -32,6 +32,7 @@ class Seen:
 
     curves: dict[tuple[Group, str], Array] = field(default_factory=dict)  # means, on the grid
     heats: dict[Group, dict[int, Heat]] = field(default_factory=lambda: defaultdict(dict))
+    names: dict[tuple[Group, int], str] = field(default_factory=dict)  # of samples, by rivals
 
 
 def seen_in(store: Store) -> Seen:
@@ -51,13 +52,21 @@ def seen_in(store: Store) -> Seen:
                 sums[group, measure] += np.interp(GRID, x, array)
                 times[group, measure] += 1
             elif kind == "signed":
-                found.heats[group][int(rest)] = _heat(maps, rest)
+                number = int(rest)
+                found.heats[group][number] = _heat(maps, rest)
+                found.names.setdefault((group[:-1], number), _name(record, number))
     found.curves = {key: total / times[key] for key, total in sums.items()}
     return found
 
 
 def _group(record: Record, columns: list[str]) -> Group:
     return tuple(record.labels[name] for name in columns)
+
+
+def _name(record: Record, number: int) -> str:
+    """The id of a sample, and the class that was read."""
+    classes = {row.sample: row.detail["class"] for row in record.rows}  # in the samples' order
+    return "{} ({})".format(*list(classes.items())[number - record.work["start"]])
 
 
 def _heat(maps: dict[str, Array], number: str) -> Heat:

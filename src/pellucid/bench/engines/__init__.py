@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from pellucid._errors import ArgumentError, unknown_name
+from pellucid._errors import ArgumentError, explain_error, unknown_name
 from pellucid.bench.units import Outcome, Task, Unit
 
 
@@ -23,6 +23,15 @@ class Engine(Protocol):
 def _serial(workers: int | None) -> Engine:
     from pellucid.bench.engines.serial import Serial
 
+    if workers not in (None, 1):
+        raise ArgumentError(
+            explain_error(
+                "the engine 'serial' is one worker",
+                got=f"--workers {workers}",
+                expected="no --workers, or an engine that has some",
+                instead=f"--engine process --workers {workers}",
+            )
+        )
     return Serial()
 
 

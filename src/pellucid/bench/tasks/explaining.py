@@ -119,10 +119,10 @@ class Explaining:
             "maps": settings.maps,
             "code": code_version(),
         }
-        start = chunk * settings.chunk
-        work = {"model": model.name, "data": data.name, "method": method.name, "start": start}
         labels = {"model": model.name, "data": data.name, "method": method.name}
-        return Unit(key_of(content), labels, work)
+        start = chunk * settings.chunk
+        many = min(settings.chunk, self.data[data.name].samples - start)
+        return Unit(key_of(content), labels, {**labels, "start": start, "count": many})
 
 
 def _called(spec: Method | Metric, entry: Entry) -> dict[str, Any]:

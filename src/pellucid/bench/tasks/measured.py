@@ -46,7 +46,7 @@ class Desk:
         adapter = self._model(model)
         data = self._data(self._entries["data"][unit.work["data"]])
         start = unit.work["start"]
-        samples = list(data[start : start + self._settings.chunk])
+        samples = list(data[start : start + unit.work["count"]])
         explanations = self._explained(adapter, samples, method)
         rows: list[Row] = []
         maps = dict(self._kept(explanations, start))
