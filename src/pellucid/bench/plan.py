@@ -119,9 +119,7 @@ def as_plan(document: Mapping[str, Any], name: str, source: str = "") -> Plan:
             if key not in {"study", *_PARTS}:
                 known = ["[study]", *(f"[[{part}]]" for part in _PARTS)]
                 raise ArgumentError(unknown_name("table", f"[{key}]", known, write="{}"))
-    settings = Settings()
-    with problems.at("[study]"):
-        settings = _settings(document.get("study", {}))
+    settings = _settings(document.get("study", {}), problems)
     parts = {
         part: _entries(document.get(part), part, verb, problems) for part, verb in _PARTS.items()
     }
@@ -137,21 +135,27 @@ def as_plan(document: Mapping[str, Any], name: str, source: str = "") -> Plan:
     return Plan(name, settings, **parts, source=source)
 
 
-def _settings(table: Any) -> Settings:
-    if not isinstance(table, Mapping):
-        raise _wrong("a table", table, "[study]")
-    known = Settings.__dataclass_fields__
+def _settings(table: Any, problems: Problems) -> Settings:
+    place, known = "[study]", Settings.__dataclass_fields__
+    with problems.at(place):
+        if not isinstance(table, Mapping):
+            raise _wrong("a table", table, "[study]")
+    table = table if isinstance(table, Mapping) else {}
     for key in table:
-        if key not in known:
-            raise ArgumentError(unknown_name("setting", key, known, write="{} = ..."))
+        with problems.at(place):
+            if key not in known:
+                raise ArgumentError(unknown_name("setting", key, known, write="{} = ..."))
     for key, least in (("seed", 0), ("chunk", 1), ("batch_size", 1), ("shown", 0)):
-        integer(key, table.get(key, known[key].default), least)
-    if not isinstance(table.get("maps", True), bool):
-        raise _wrong("true or false", table["maps"], "maps = false")
-    target = table.get("target", PREDICTED)
-    if isinstance(target, bool) or not isinstance(target, str | int):
-        raise _wrong("'predicted', 'label' or a class", target, 'target = "label"')
-    return Settings(**table)
+        with problems.at(place):
+            integer(key, table.get(key, known[key].default), least)
+    with problems.at(place):
+        if not isinstance(table.get("maps", True), bool):
+            raise _wrong("true or false", table["maps"], "maps = false")
+    with problems.at(place):
+        target = table.get("target", PREDICTED)
+        if isinstance(target, bool) or not isinstance(target, str | int):
+            raise _wrong("'predicted', 'label' or a class", target, 'target = "label"')
+    return Settings(**{key: value for key, value in table.items() if key in known})
 
 
 def _entries(tables: Any, part: str, verb: str, problems: Problems) -> tuple[Entry, ...]:

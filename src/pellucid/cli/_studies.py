@@ -65,7 +65,7 @@ def print_estimates(plan: Plan) -> None:
         "the other, as one sample of each says"
     )
     if memory is not None:
-        typer.echo(f"memory: {memory:.1f} GiB a worker, at most so far")
+        typer.echo(f"memory: {memory:.1f} GiB, the most that this worker held meanwhile")
 
 
 def write(text: str, out: Path | None) -> None:

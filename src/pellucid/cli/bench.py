@@ -103,10 +103,12 @@ def compare(run_a: Run, run_b: Run) -> None:
     from pellucid import bench as studies
     from pellucid.cli._common import print_table
 
-    print_table(
-        ["what", "metric", "A", "B", "A - B", "95 % interval", "samples", ""],
-        [_line(one) for one in studies.compare(run_a, run_b)],
-    )
+    found = studies.compare(run_a, run_b)
+    for part in dict.fromkeys(one.group[:-1] for one in found):
+        typer.echo(f"{' · '.join(part)}: A is {run_a}, B is {run_b}")
+        lines = [_line(one) for one in found if one.group[:-1] == part]
+        print_table(["", "", "A", "B", "A - B (95 % interval)", "samples"], lines)
+    typer.echo("*: the interval leaves 0 out")
 
 
 @bench.command()
@@ -153,12 +155,12 @@ def plans(show: Show = None) -> None:
 
 
 def _line(one: Compared) -> list[str]:
-    numbers = ["–" if value is None else f"{value:.4f}" for value in (one.first, one.second)]
+    numbers = ["–" if value is None else f"{value:.3f}" for value in (one.first, one.second)]
     apart = one.apart
     if apart is None:
-        told = ["–", "–", "fewer than 2", ""]
+        told = ["–", "fewer than 2"]
     else:
-        verdict = "differ" if apart.is_clear else "not distinguishable"
-        range_ = f"{apart.low:+.4f} to {apart.high:+.4f}"
-        told = [f"{apart.value:+.4f}", range_, str(apart.samples), verdict]
-    return [" · ".join(one.group), one.measure, *numbers, *told]
+        mark = " *" if apart.is_clear else ""
+        range_ = f"({apart.low:+.3f} to {apart.high:+.3f})"
+        told = [f"{apart.value:+.3f} {range_}{mark}", f"{apart.samples:,}"]
+    return [one.group[-1], one.measure, *numbers, *told]

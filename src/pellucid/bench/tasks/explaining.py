@@ -50,9 +50,15 @@ class Explaining:
 
     def units(self) -> Iterator[Unit]:
         """All units: a model's together, then those of a data set, then those of a method."""
+        size = self.plan.settings.chunk
         for model, data, method in self.combinations():
-            for chunk in range(len(self.data[data.name].chunks)):
-                yield self._unit(model, data, method, chunk)
+            content = self._content(model, method)
+            labels = {"model": model.name, "data": data.name, "method": method.name}
+            facts = self.data[data.name]
+            for number, fingerprint in enumerate(facts.chunks):
+                start = number * size
+                work = {**labels, "start": start, "count": min(size, facts.samples - start)}
+                yield Unit(key_of({**content, "samples": fingerprint}), labels, work)
 
     def combinations(self) -> Iterator[tuple[Entry, Entry, Entry]]:
         """Each model with the data and the methods that are for it."""
@@ -105,24 +111,21 @@ class Explaining:
 
         return Desk(self).do
 
-    def _unit(self, model: Entry, data: Entry, method: Entry, chunk: int) -> Unit:
+    def _content(self, model: Entry, method: Entry) -> dict[str, Any]:
+        """All that decides a unit's numbers, but for its samples."""
         settings, facts = self.plan.settings, self.models[model.name]
-        content = {
+        metrics = self.metrics_for(model)
+        return {
             "weights": facts.weights,
             "dtype": facts.dtype,
-            "samples": self.data[data.name].chunks[chunk],
             "method": _called(METHODS[method.what], method),
-            "metrics": [_called(METRICS[m.what], m) for m in self.metrics_for(model)],
-            "names": [metric.name for metric in self.metrics_for(model)],
+            "metrics": {one.name: _called(METRICS[one.what], one) for one in metrics},
             "target": settings.target,
             "seed": settings.seed,
             "maps": settings.maps,
+            "shown": settings.shown,
             "code": code_version(),
         }
-        labels = {"model": model.name, "data": data.name, "method": method.name}
-        start = chunk * settings.chunk
-        many = min(settings.chunk, self.data[data.name].samples - start)
-        return Unit(key_of(content), labels, {**labels, "start": start, "count": many})
 
 
 def _called(spec: Method | Metric, entry: Entry) -> dict[str, Any]:
