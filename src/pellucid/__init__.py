@@ -27,6 +27,8 @@ _HOME = {
     "Above": "pellucid.explorer.selection",
     "Rectangle": "pellucid.explorer.selection",
     "measure": "pellucid._measure",
+    "measure_walk": "pellucid._measure_walk",
+    "class_trend": "pellucid.metrics.walks.class_trend",
     "report": "pellucid.viz",
     "list_methods": "pellucid._catalogue",
     "list_metrics": "pellucid._catalogue",
@@ -38,6 +40,7 @@ _HOME = {
     "Target": "pellucid._target",
     "method": "pellucid._spec",
     "metric": "pellucid._spec",
+    "walk_metric": "pellucid._spec",
     "PellucidError": "pellucid._errors",
     "ArgumentError": "pellucid._errors",
     "BudgetExceeded": "pellucid._errors",
@@ -69,10 +72,12 @@ if TYPE_CHECKING:
     from pellucid._errors import UnsupportedCombination as UnsupportedCombination
     from pellucid._explain import explain as explain
     from pellucid._measure import measure as measure
+    from pellucid._measure_walk import measure_walk as measure_walk
     from pellucid._needs import Needs as Needs
     from pellucid._results import Explanation as Explanation
     from pellucid._spec import method as method
     from pellucid._spec import metric as metric
+    from pellucid._spec import walk_metric as walk_metric
     from pellucid._target import Target as Target
     from pellucid._trajectory import Trajectory as Trajectory
     from pellucid._types import Attribution as Attribution
@@ -87,6 +92,7 @@ if TYPE_CHECKING:
     from pellucid.explorer.selection import Rectangle as Rectangle
     from pellucid.explorer.selection import Top as Top
     from pellucid.geometry.outputs import Output as Output
+    from pellucid.metrics.walks.class_trend import class_trend as class_trend
     from pellucid.viz import report as report
 
 

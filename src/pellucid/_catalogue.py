@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pellucid._needs import obstacle
-from pellucid._spec import Method, Metric
+from pellucid._spec import Method, Metric, WalkMetric
 from pellucid.adapters import as_adapter
+from pellucid.adapters.torch_model import TorchAdapter
 from pellucid.methods import METHODS
 from pellucid.metrics import METRICS
+from pellucid.metrics.walks import WALK_METRICS
 from pellucid.models import bundled_names
 
 
@@ -22,7 +24,7 @@ class Entry:
     summary: str
     fits: bool
     why_not: str  # empty where it fits, or where no model was named
-    spec: Method | Metric
+    spec: Method | Metric | WalkMetric
 
 
 class Listing(list[Entry]):
@@ -43,8 +45,11 @@ def list_methods(model: Any = None) -> Listing:
 
 
 def list_metrics(model: Any = None) -> Listing:
-    """All metrics; with a model, which of them run on it and why the others do not."""
-    return _listing(METRICS, model)
+    """All metrics; with a model, which of them run on it and why the others do not.
+
+    Those of explanations are for `measure`, and those of walks, at the end, for `measure_walk`.
+    """
+    return Listing([*_listing(METRICS, model), *_of_walks(model)])
 
 
 def list_models() -> list[str]:
@@ -59,3 +64,19 @@ def _listing(table: Mapping[str, Method] | Mapping[str, Metric], model: Any) -> 
         Entry(name, spec.summary, not reasons[name], reasons[name], spec)
         for name, spec in table.items()
     )
+
+
+def _of_walks(model: Any) -> list[Entry]:
+    """The metrics of walks, which need a model that can be walked in, and its kind of input."""
+    adapter = None if model is None else as_adapter(model)
+    found = []
+    for name, spec in WALK_METRICS.items():
+        reason = ""
+        if adapter is not None and not isinstance(adapter, TorchAdapter):
+            reason = f"{adapter.name} is not a torch model, and cannot be walked in"
+        elif adapter is not None and adapter.kind not in spec.kinds:
+            reason = (
+                f"it measures walks from a{'n' if 'image' in spec.kinds else ''} {spec.kinds[0]}"
+            )
+        found.append(Entry(name, spec.summary, not reason, reason, spec))
+    return found

@@ -77,6 +77,32 @@ class Metric:
         return _summary(self.function)
 
 
+@dataclass(frozen=True)
+class WalkMetric:
+    """A measure of walks: ``function(evidence, **parameters)`` gives a `WalkMeasured`.
+
+    No model runs: `Evidence` is a walk and what was decoded from it. Walks that stay and walks that
+    leave are not good for the same reasons, so each has its direction, or none.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    cite: tuple[str, ...]
+    stay: Better | None
+    leave: Better | None
+    kinds: tuple[str, ...] = _BOTH
+    presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    role: Literal["metric of walks"] = "metric of walks"
+
+    def __call__(self, evidence: Any, **parameters: Any) -> Any:
+        return self.function(evidence, **parameters)
+
+    @property
+    def summary(self) -> str:
+        """The first line of the docstring."""
+        return _summary(self.function)
+
+
 def method(
     *,
     needs: Needs,
@@ -147,13 +173,30 @@ def metric(
     return declare
 
 
-def bound_parameters(spec: Method | Metric, given: Mapping[str, Any]) -> dict[str, Any]:
+def walk_metric(
+    *,
+    cite: str | tuple[str, ...],
+    stay: Better | None,
+    leave: Better | None,
+    kinds: tuple[str, ...] = _BOTH,
+) -> Callable[[Callable[..., Any]], WalkMetric]:
+    """Declare a metric of walks. `stay` and `leave` say which numbers speak for such a walk."""
+
+    def declare(function: Callable[..., Any]) -> WalkMetric:
+        return WalkMetric(function, function.__name__, _as_tuple(cite), stay, leave, kinds)
+
+    return declare
+
+
+def bound_parameters(
+    spec: Method | Metric | WalkMetric, given: Mapping[str, Any]
+) -> dict[str, Any]:
     """All parameters of a method or metric with their values; an unknown name is an error.
 
     ``preset="name"`` stands for the parameters of that preset, which the others override.
     """
     given = _with_preset(spec, given)
-    skipped = 1 if spec.role == "method" else 2 + (spec.truth is not None)
+    skipped = 2 + (spec.truth is not None) if spec.role == "metric" else 1
     names = list(inspect.signature(spec.function).parameters.values())[skipped:]
     known = {p.name: p for p in names if p.kind is not inspect.Parameter.VAR_KEYWORD}
     open_ended = len(known) < len(names)
@@ -175,7 +218,7 @@ def bound_parameters(spec: Method | Metric, given: Mapping[str, Any]) -> dict[st
     return {name: p.default for name, p in known.items()} | dict(given)
 
 
-def _with_preset(spec: Method | Metric, given: Mapping[str, Any]) -> dict[str, Any]:
+def _with_preset(spec: Method | Metric | WalkMetric, given: Mapping[str, Any]) -> dict[str, Any]:
     chosen = dict(given)
     name = chosen.pop("preset", None)
     if name is None:
@@ -186,7 +229,7 @@ def _with_preset(spec: Method | Metric, given: Mapping[str, Any]) -> dict[str, A
     return {**spec.presets[name], **chosen}
 
 
-def _check_choices(spec: Method | Metric, given: Mapping[str, Any]) -> None:
+def _check_choices(spec: Method | Metric | WalkMetric, given: Mapping[str, Any]) -> None:
     """A Literal takes one of its values, an int an integer, a float a finite number."""
     hints = get_type_hints(spec.function) if given else {}
     for name, value in given.items():

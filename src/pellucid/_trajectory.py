@@ -173,15 +173,16 @@ class Trajectory:
 
         return effective_rank(self.points)
 
-    def log_volume(self, *, share: float = 0.9) -> Tensor:
+    def log_volume(self, *, share: float = 0.9, beside: Trajectory | None = None) -> Tensor:
         """The logarithm of the volume that each token explored (m).
 
         Of the box around its saved points along their principal axes, as many as it takes for this
-        share of the variance. NaN for a token that did not move.
+        share of the variance. NaN for a token that did not move. Volumes of two walks can be
+        compared along common axes only: those of the points of both, `beside` another walk.
         """
         from pellucid.explorer.monitors import log_volume
 
-        return log_volume(self.points, share)
+        return log_volume(self.points, share, None if beside is None else beside.points)
 
     def log_volume_ratio(self, other: Trajectory, *, share: float = 0.9) -> Tensor:
         """The logarithm of this walk's explored volume over another's, token by token (m).

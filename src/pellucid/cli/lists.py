@@ -26,19 +26,23 @@ def methods(for_: For = None) -> None:
 
 
 def metrics(for_: For = None) -> None:
-    """List the metrics."""
+    """List the metrics: those of explanations, then those of walks."""
     from pellucid import list_metrics
-    from pellucid._spec import Metric
+    from pellucid._spec import Metric, WalkMetric
     from pellucid.cli._common import load_model, print_table
 
-    rows = []
+    rows, walks = [], []
     for entry in list_metrics(None if for_ is None else load_model(for_)):
-        assert isinstance(entry.spec, Metric)
-        direction = f"{entry.spec.better} is better"
-        rows.append(
-            [entry.name, direction, ", ".join(entry.spec.kinds), entry.why_not or entry.summary]
-        )
+        spec, told = entry.spec, entry.why_not or entry.summary
+        if isinstance(spec, WalkMetric):
+            walks.append([entry.name, spec.stay or "", spec.leave or "", told])
+        else:
+            assert isinstance(spec, Metric)
+            direction = f"{spec.better} is better"
+            rows.append([entry.name, direction, ", ".join(spec.kinds), told])
     print_table(["metric", "direction", "measures", "why not, or what it does"], rows)
+    head = ["metric of walks", "staying", "leaving", "why not, or what it does"]
+    print_table(head, walks)
 
 
 def models() -> None:

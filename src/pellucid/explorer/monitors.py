@@ -56,8 +56,13 @@ def effective_rank(points: Tensor) -> float:
     return float(torch.special.entr(shares).sum().exp())
 
 
-def log_volume(points: Tensor, share: float) -> Tensor:
-    """log of the product of the ranges along the principal axes (s m d -> m)."""
+def log_volume(points: Tensor, share: float, others: Tensor | None = None) -> Tensor:
+    """log of the product of the ranges along the principal axes (s m d -> m).
+
+    Beside others (s' m d) the axes are those of both, without those that either did not move along.
+    """
+    if others is not None:
+        return _log_volumes(points, others, share)[0]
     share = _checked(share)
     found = []
     for token in points.double().unbind(dim=1):
@@ -71,6 +76,13 @@ def log_volume_ratio(points: Tensor, others: Tensor, share: float) -> Tensor:
 
     Axes along which either walk did not move at all are left out of both.
     """
+    own, other = _log_volumes(points, others, share)
+    ratio: Tensor = own - other
+    return ratio
+
+
+def _log_volumes(points: Tensor, others: Tensor, share: float) -> Tensor:
+    """The logarithms of both volumes along common axes (2 m)."""
     share = _checked(share)
     if points.shape[1:] != others.shape[1:]:
         raise ArgumentError(
@@ -86,8 +98,8 @@ def log_volume_ratio(points: Tensor, others: Tensor, share: float) -> Tensor:
         axes = _axes(torch.cat([one, other]), share)
         ranges = torch.stack([_range(one @ axes), _range(other @ axes)])  # 2 n
         moved = (ranges > _STILL * ranges.max()).all(dim=0)
-        found.append(_log_product(ranges[0], moved) - _log_product(ranges[1], moved))
-    return torch.stack(found)
+        found.append(torch.stack([_log_product(along, moved) for along in ranges]))
+    return torch.stack(found, dim=1)
 
 
 def _axes(points: Tensor, share: float) -> Tensor:
