@@ -1,4 +1,4 @@
-"""`pellucid bench` as a stranger uses it, wrong inputs first."""
+"""`pellucid bench` and `pellucid evaluate` as a stranger uses them, wrong inputs first."""
 
 import sys
 
@@ -13,7 +13,8 @@ def run(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["pellucid", "bench", *map(str, arguments)])
+        verb = [] if arguments[0] == "evaluate" else ["bench"]
+        monkeypatch.setattr(sys, "argv", ["pellucid", *verb, *map(str, arguments)])
         code = 0
         try:
             main()
@@ -25,6 +26,7 @@ def run(capsys, monkeypatch, tmp_path):
     return call
 
 
+FEW = ["-m", "pellucid/digits-vit", "--method", "rollout", "--metric", "sparseness"]
 WRONG = {
     "no folder": (["run", "smoke-digits"], "--out RUN"),
     "no such plan": (["run", "smoke-digit", "--out", "R"], "did you mean 'smoke-digits'"),
@@ -33,6 +35,11 @@ WRONG = {
     "no such part": (["run", "smoke-digits", "--out", "R", "--shard", "9/8"], "--shard 1/8"),
     "no attempts": (["run", "smoke-digits", "--out", "R", "--attempts", "0"], "attempts=2"),
     "no workers": (["run", "smoke-digits", "--out", "R", "--workers", "0"], "workers=1"),
+    "GPUs without Ray": (["run", "smoke-digits", "--out", "R", "--gpus", "0.5"], "--engine ray"),
+    "no data": (["evaluate", "nowhere.csv", *FEW], "which does not exist"),
+    "no such samples": (["evaluate", "bundled/sounds", *FEW], "kind = 'images'"),
+    "no such method": (["evaluate", "bundled/images", *FEW, "--method", "rolout"], "'rollout'"),
+    "no option": (["evaluate", "bundled/images", *FEW, "--option", "x"], "--option text=review"),
     "no study": (["table", "R"], "holds no study"),
     "nothing to compare": (["compare", "R", "S"], "holds no study"),
     "several without a place": (["merge", "R", "S"], "merge R S --out MERGED"),
@@ -90,3 +97,12 @@ def test_a_study_from_start_to_table(run, tmp_path):
     page = (tmp_path / "R" / "report.html").read_text(encoding="utf-8")
     assert page.count("<img") == 32
     assert page.count("<svg") == 2
+
+
+def test_a_small_study_without_a_plan(run, tmp_path):
+    code, out, err = run("evaluate", "bundled/images", *FEW, "--method", "random")
+    assert (code, err) == (0, "")
+    assert "| rollout | **" in out
+    assert list(tmp_path.iterdir()) == []
+    run("evaluate", "bundled/images", *FEW, "--out", "R")
+    assert (tmp_path / "R" / "report.html").is_file()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pellucid._arguments import integer
+from pellucid._arguments import integer, real
 from pellucid.bench.engines import engine_named
 from pellucid.bench.plan import Plan, read_plan
 from pellucid.bench.runner import Summary, run_task
@@ -17,6 +17,7 @@ def run(
     *,
     engine: str = "serial",
     workers: int | None = None,
+    gpus: float = 0.0,
     shard: str | None = None,
     attempts: int = 2,
     progress: bool | None = None,
@@ -26,7 +27,8 @@ def run(
     Main arguments: `plan` is the path of a TOML file, or a name that `pellucid bench plans` lists;
     `out` is the folder for its results.
 
-    Other arguments: `engine` is "serial", "process" or "ray", with so many `workers`; `shard`, as
+    Other arguments: `engine` is "serial", "process" or "ray", with so many `workers`, of which
+    each takes a part `gpus` of a GPU of a Ray cluster; `shard`, as
     "3/8", does the third of eight parts, in a folder of its own below `out`; a unit that fails is
     tried `attempts` times in all; `progress` shows a bar (None: on a terminal).
     """
@@ -34,7 +36,8 @@ def run(
     from pellucid.bench.report import write_report
 
     part = WHOLE if shard is None else Shard.parse(shard)
-    chosen = engine_named(engine, None if workers is None else integer("workers", workers, 1))
+    several = None if workers is None else integer("workers", workers, 1)
+    chosen = engine_named(engine, several, real("gpus", gpus))
     attempts = integer("attempts", attempts, 1, 2)
     study = checked(plan if isinstance(plan, Plan) else read_plan(plan))
     summary = run_task(

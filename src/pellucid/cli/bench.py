@@ -28,6 +28,9 @@ EngineName = Annotated[str, typer.Option("--engine", help="serial, process or ra
 Workers = Annotated[
     int | None, typer.Option("--workers", help="How many at a time. Default: all cores.")
 ]
+Gpus = Annotated[
+    float, typer.Option("--gpus", help="The part of a GPU for each worker of the engine 'ray'.")
+]
 ShardOf = Annotated[
     str | None, typer.Option("--shard", metavar="i/N", help="Only this part, for a job array.")
 ]
@@ -46,6 +49,7 @@ def run(
     out: Out = None,
     engine: EngineName = "serial",
     workers: Workers = None,
+    gpus: Gpus = 0.0,
     shard: ShardOf = None,
     attempts: Attempts = 2,
     dry_run: Dry = False,
@@ -67,7 +71,9 @@ def run(
                 instead=f"pellucid bench run {plan} --out RUN",
             )
         )
-    summary = studies.run(plan, out, engine=engine, workers=workers, shard=shard, attempts=attempts)
+    summary = studies.run(
+        plan, out, engine=engine, workers=workers, gpus=gpus, shard=shard, attempts=attempts
+    )
     print_summary(summary, out, shard)
 
 

@@ -20,7 +20,7 @@ class Engine(Protocol):
         """One outcome for every unit that was taken."""
 
 
-def _serial(workers: int | None) -> Engine:
+def _serial(workers: int | None, gpus: float) -> Engine:
     from pellucid.bench.engines.serial import Serial
 
     if workers not in (None, 1):
@@ -35,27 +35,36 @@ def _serial(workers: int | None) -> Engine:
     return Serial()
 
 
-def _process(workers: int | None) -> Engine:
+def _process(workers: int | None, gpus: float) -> Engine:
     from pellucid.bench.engines.process import Processes
 
     return Processes(workers)
 
 
-def _ray(workers: int | None) -> Engine:
+def _ray(workers: int | None, gpus: float) -> Engine:
     from pellucid.bench.engines.ray import Ray
 
-    return Ray(workers)
+    return Ray(workers, gpus=gpus)
 
 
-ENGINES: dict[str, Callable[[int | None], Engine]] = {
+ENGINES: dict[str, Callable[[int | None, float], Engine]] = {
     "serial": _serial,
     "process": _process,
     "ray": _ray,
 }
 
 
-def engine_named(name: str, workers: int | None = None) -> Engine:
+def engine_named(name: str, workers: int | None = None, gpus: float = 0.0) -> Engine:
     """The engine of this name, with so many workers (None: as many as there are places)."""
     if name not in ENGINES:
         raise ArgumentError(unknown_name("engine", name, ENGINES, write="--engine {}"))
-    return ENGINES[name](workers)
+    if gpus and name != "ray":
+        raise ArgumentError(
+            explain_error(
+                f"the engine {name!r} shares out no GPUs",
+                got=f"--gpus {gpus}",
+                expected='no --gpus: a model runs where its entry says (device = "cuda")',
+                instead=f"--engine ray --gpus {gpus}",
+            )
+        )
+    return ENGINES[name](workers, gpus)
