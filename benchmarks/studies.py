@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import os
 import random
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from _claims import Claim, timed
+from safetensors.numpy import save
 
 from pellucid.bench.engines.process import Processes
 from pellucid.bench.engines.serial import Serial
@@ -47,12 +49,11 @@ class Work:
         return self.do
 
     def do(self, unit: Unit) -> Result:
-        n, end = unit.work["n"], time.perf_counter() + self.seconds
-        if self.busy:
-            for _ in range(round(self.seconds * 10_000)):
-                sum(range(400))
-        else:
-            time.sleep(max(0.0, end - time.perf_counter()))
+        n, clock = unit.work["n"], time.process_time if self.busy else time.perf_counter
+        end = clock() + self.seconds
+        while clock() < end:
+            if not self.busy:
+                time.sleep(max(0.0, end - clock()))
         if self.marks:
             Path(self.marks, f"{n}-{time.monotonic_ns()}").touch()
         detail = {"class": "positive", "evaluations": 40}
@@ -65,8 +66,8 @@ class Work:
 
 def claims() -> list[Claim]:
     return [
-        _overhead("no arrays", arrays=False),
-        _overhead("a file of eight maps each", arrays=True),
+        _overhead(),
+        _file(),
         *_listing(),
         _memory(),
         _two_workers(),
@@ -75,15 +76,40 @@ def claims() -> list[Claim]:
     ]
 
 
-def _overhead(what: str, arrays: bool) -> Claim:
-    work, units = Work(40, 0.05, arrays=arrays), list(Work(40).units())
+def _overhead() -> Claim:
+    work, units = Work(100, 0.05), list(Work(100).units())
     return timed(
-        f"40 units of 50 ms through the runner, {what}",
+        "100 units of 50 ms through the runner",
         lambda: _in_new_folder(lambda folder: run_task(work, folder)),
         "the same work in a bare loop",
         lambda: [work.do(unit) for unit in units],
         goal=1.03,
         repeats=5,
+    )
+
+
+def _file() -> Claim:
+    """The price of arrays is that of files that are on the disk before they are spoken of."""
+    work = Work(100, arrays=True)
+    results = [work.do(unit) for unit in work.units()]
+
+    def write(folder: Path) -> None:
+        for number, result in enumerate(results):
+            with (folder / str(number)).open("wb") as file:
+                file.write(save(dict(result.maps)))
+                file.flush()
+                os.fsync(file.fileno())
+            handle = os.open(folder, os.O_RDONLY)
+            os.fsync(handle)
+            os.close(handle)
+
+    return timed(
+        "100 units with eight maps each, and no other work",
+        lambda: _in_new_folder(lambda folder: run_task(work, folder)),
+        "as many files, written and flushed",
+        lambda: _in_new_folder(write),
+        goal=1.5,
+        repeats=9,
     )
 
 
@@ -149,9 +175,12 @@ def _two_workers() -> Claim:
 
 
 _RUN = """
+import sys
 from pathlib import Path
 from studies import UNITS, Work
 from pellucid.bench.runner import run_task
+sys.stdout.write("ready\\n")
+sys.stdout.flush()
 run_task(Work(UNITS, 0.01, marks={marks!r}), Path({folder!r}))
 """
 
@@ -160,24 +189,28 @@ def _killed() -> list[Claim]:
     """A run that is killed at random moments, continued each time, and at last left to end."""
     chance = random.Random(0)
 
-    def run(base: Path) -> tuple[int, int]:
+    def run(base: Path) -> tuple[int, int, int]:
         marks, folder = base / "marks", base / "run"
         marks.mkdir()
         program = _RUN.format(marks=str(marks), folder=str(folder))
         for _ in range(KILLS):
             path = ":".join(part for part in (str(Path(__file__).parent), *sys.path) if part)
-            process = subprocess.Popen([sys.executable, "-c", program], env={"PYTHONPATH": path})
-            time.sleep(chance.uniform(0.05, 0.7))
-            process.kill()
-            process.wait()
+            command, environment = [sys.executable, "-c", program], {"PYTHONPATH": path}
+            with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:
+                if chance.random() < 0.9:
+                    process.stdout.readline()  # the others are killed while they start
+                time.sleep(chance.uniform(0.0, 0.3))
+                process.kill()
+        begun = len(list(marks.iterdir()))
         run_task(Work(UNITS, marks=str(marks)), folder)
         run_task(Work(UNITS), base / "whole")
         wrong = _differing(_found(folder), _found(base / "whole"))
-        return wrong, len(list(marks.iterdir())) - UNITS
+        return begun, wrong, len(list(marks.iterdir())) - UNITS
 
-    wrong, repeated = _in_new_folder(run)
+    begun, wrong, repeated = _in_new_folder(run)
+    what = f"units lost, doubled or changed by {KILLS} kills of a run"
     return [
-        Claim(f"units lost, doubled or changed by {KILLS} kills", wrong, "units", UNITS, "", 0, 0),
+        Claim(what, wrong, f"units, {begun} of them done between kills", UNITS, "", 0, 0),
         Claim("units done again", repeated, "kills", KILLS, "", 1.0, 0),
     ]
 

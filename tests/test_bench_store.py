@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -67,7 +68,7 @@ def test_a_second_start_does_only_what_is_new(tmp_path):
     marks = str(tmp_path / "marks")
     run_task(Toy(8, marks=marks), tmp_path)
     summary = run_task(Toy(12, marks=marks), tmp_path)
-    assert (summary.done, summary.states) == (4, {"waiting": 0, "done": 12, "failed": 0})
+    assert (summary.done, summary.states["done"]) == (4, 12)
     assert len(list((tmp_path / "marks").iterdir())) == 12
 
 
@@ -109,7 +110,7 @@ def test_work_that_gives_no_number_is_a_failed_unit(tmp_path):
             return lambda unit: Result([Row("s", "m", float("nan"))])
 
     summary = run_task(Nan(2), tmp_path)
-    assert summary.states == {"waiting": 0, "done": 0, "failed": 2}
+    assert (summary.states["done"], summary.states["failed"]) == (0, 2)
 
 
 def test_a_task_that_cannot_be_opened_fails_its_units_and_says_why(tmp_path):
@@ -149,6 +150,19 @@ def test_a_unit_is_kept_once_whoever_brings_it_again(tmp_path):
             store.keep(Outcome(unit, Result([Row("other", "square", 0.0)])))
             store.keep(Outcome(unit, error="too late"))
     assert found(tmp_path) == before
+
+
+def test_two_units_that_are_the_same_work_are_refused(tmp_path):
+    """One of them would be missing from every table."""
+
+    class Twice(Toy):
+        def units(self):
+            for unit in super().units():
+                yield unit
+                yield replace(unit, labels={"method": "again"})
+
+    with pytest.raises(ArgumentError, match="again"):
+        run_task(Twice(2), tmp_path)
 
 
 # ---- shards --------------------------------------------------------------------------------------
@@ -199,6 +213,9 @@ def test_a_file_that_is_no_store(tmp_path, content):
 
 def test_a_folder_without_a_study(tmp_path):
     with pytest.raises(StoreError, match="holds no study"), Store.reading(tmp_path):
+        pass
+    run_task(Toy(2), tmp_path, shard=Shard(1, 2))
+    with pytest.raises(StoreError, match="pellucid bench merge"), Store.reading(tmp_path):
         pass
 
 
@@ -283,12 +300,15 @@ def test_ten_kills_lose_nothing_and_repeat_only_what_was_at_work(tmp_path):
     generator = np.random.default_rng(0)
     for _ in range(10):
         process = started(RUN.format(out=str(out), marks=str(marks)), wait=False)
-        try:
-            process.wait(timeout=generator.uniform(0.1, 0.5))
-        except subprocess.TimeoutExpired:
-            process.kill()
+        begun = len(list(marks.iterdir()))
+        while len(list(marks.iterdir())) == begun and process.poll() is None:
+            time.sleep(0.001)
+        time.sleep(generator.uniform(0.0, 0.03))
+        process.kill()
         process.communicate()
-    run_task(Toy(60), out)
+    done = len(found(out))
+    assert 0 < done < 60, "it was killed while it worked"
+    run_task(Toy(60, marks=str(marks)), out)
     run_task(Toy(60), tmp_path / "undisturbed")
     assert found(out) == found(tmp_path / "undisturbed")
     repeated = len(list(marks.iterdir())) - 60

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from pellucid._errors import StoreError, explain_error
+from pellucid._errors import ArgumentError, StoreError, explain_error
 from pellucid.bench.lock import only_writer
 from pellucid.bench.maps import read_maps, write_maps
 from pellucid.bench.seal import seal
@@ -111,14 +111,7 @@ class Store:
         """The results so far, also while a run writes to them."""
         path = folder / NAME
         if not path.is_file():
-            raise StoreError(
-                explain_error(
-                    "this folder holds no study",
-                    got=str(folder),
-                    expected=f"a folder with {NAME}, which `pellucid bench run` writes",
-                    instead=f"pellucid bench run smoke-digits --out {folder}",
-                )
-            )
+            raise _no_study(folder)
         with ExitStack() as held:
             with _told(folder):
                 connection = held.enter_context(closing(_connected(path, "ro")))
@@ -132,12 +125,13 @@ class Store:
         self, about: Mapping[str, Any], units: Iterable[Unit], shard: Shard = WHOLE
     ) -> None:
         """Take over a plan: new units wait, known ones stay what they are, others are set aside."""
-        total = 0
+        seen: set[str] = set()
 
         def held() -> Iterator[tuple[int, Unit]]:
-            nonlocal total
             for position, unit in enumerate(units):
-                total = position + 1
+                if unit.key in seen:
+                    raise _twice(unit)
+                seen.add(unit.key)
                 if shard.holds(position):
                     yield position, unit
 
@@ -145,7 +139,7 @@ class Store:
             self._connection.execute("UPDATE units SET position = NULL")
             self._list(held())
             self._set("about", about)
-            self._set("total", total)
+            self._set("total", len(seen))
 
     def prepare_like(self, parts: Iterable[Store]) -> None:
         """Take over the plan that other stores hold parts of, besides the part held here."""
@@ -339,6 +333,31 @@ class Store:
 
 
 _COLUMNS = [column.name for column in fields(Record) if column.name != "rows"]
+
+
+def _no_study(folder: Path) -> StoreError:
+    shards = any(folder.glob(f"shard-*-of-*/{NAME}"))
+    return StoreError(
+        explain_error(
+            "this folder holds no study" + (", only parts of one" if shards else ""),
+            got=str(folder),
+            expected=f"a folder with {NAME}, which `pellucid bench run` writes",
+            instead=f"pellucid bench merge {folder}"
+            if shards
+            else f"pellucid bench run smoke-digits --out {folder}",
+        )
+    )
+
+
+def _twice(unit: Unit) -> ArgumentError:
+    return ArgumentError(
+        explain_error(
+            "two units of this plan are the same work under two names",
+            got=", ".join(f"{name} {value}" for name, value in unit.labels.items()),
+            expected="models, data and methods that differ in more than their names",
+            instead="leave one of the two entries out",
+        )
+    )
 
 
 def _connected(path: Path, mode: str) -> sqlite3.Connection:

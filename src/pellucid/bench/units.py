@@ -80,6 +80,9 @@ def key_of(content: Mapping[str, Any]) -> str:
 
 def canonical(content: Any) -> str:
     """JSON in one form; what is not finite has none."""
-    return json.dumps(
-        content, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
+    return _ENCODER.encode(content)
+
+
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
