@@ -52,7 +52,7 @@ _HOME = {
     "UnsupportedCombination": "pellucid._errors",
 }
 
-_SUBMODULES = ("bench", "models", "surrogates", "testing")
+_SUBMODULES = ("bench", "data", "models", "surrogates", "testing")
 
 __all__ = sorted([*_HOME, "__version__"])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pellucid._spec import Method
 from pellucid.methods.attcat import attcat
+from pellucid.methods.attention_flow import attention_flow
 from pellucid.methods.attn_lrp import attn_lrp
 from pellucid.methods.bt_h import bt_h
 from pellucid.methods.bt_t import bt_t
@@ -38,6 +39,7 @@ METHODS: dict[str, Method] = {
         smoothgrad,
         raw_attention,
         rollout,
+        attention_flow,
         grad_cam,
         transformer_mm,
         attcat,
