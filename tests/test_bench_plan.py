@@ -8,7 +8,7 @@ import torch
 
 import pellucid
 from pellucid import ArgumentError
-from pellucid.bench import engines, read_plan, run
+from pellucid.bench import engines, read_plan, run, table_of
 from pellucid.bench.check import checked
 from pellucid.bench.plan import as_plan, plan_names, plan_summary
 from pellucid.bench.probe import estimates
@@ -115,6 +115,7 @@ def test_all_that_does_not_fit_is_said_at_once():
         ('kind = "images"', 'kind = "texts"', "does not read such data"),
         ('kind = "images"', 'kin = "images"', "does not take these options"),
         ('read = "bundled"', 'read = "bundeld"', "read = 'bundled'"),
+        ('read = "bundled"', 'read = "bundled"\ntake = 9', "fewer samples"),
         ('"pellucid/digits-vit"', '"pellucid/digits"', "pellucid/digits-vit"),
         ('"sparseness"', '"text_deletion"', "made for text models"),
         ('"rollout"', '"rollout"\nmodels = ["other"]', "models = ['digits-vit']"),
@@ -134,6 +135,15 @@ def test_a_plan_that_is_not_there_or_no_plan(tmp_path):
     (tmp_path / "plan.toml").write_bytes(b"\xff\xfe = [")
     with pytest.raises(ArgumentError, match="not a TOML file"):
         read_plan(tmp_path / "plan.toml")
+
+
+def test_a_model_with_nothing_to_do():
+    text = PLAN.replace("[[data]]", '[[models]]\nload = "pellucid/reviews-bert"\n[[data]]', 1)
+    for part in ('kind = "images"', "steps = 4", 'metric = "sparseness"'):
+        text = text.replace(part, part + '\nmodels = ["digits-vit"]')
+    with pytest.raises(ArgumentError, match="2 problems") as error:
+        checked(planned(text))
+    assert "none of the data is for this model" in str(error.value)
 
 
 # ---- units ---------------------------------------------------------------------------------------
@@ -218,6 +228,28 @@ def test_rows_are_what_explain_and_measure_say(tmp_path, digits):
             row = found[method, "deletion(steps=4)", path.stem]
             assert row.value == pytest.approx(one.value, abs=1e-6)
             assert row.detail["class"] == one.label
+
+
+def test_a_sample_that_cannot_be_read_is_skipped_and_counted(tmp_path):
+    long, fine = "a film " * 400, "A fine film and a moving one to see."
+    (tmp_path / "texts.csv").write_text(f"text\n{fine}\n{long}\n{fine} So it is.\n")
+    text = f"""
+        [[models]]
+        load = "pellucid/reviews-bert"
+        [[data]]
+        read = "csv"
+        path = "{tmp_path}/texts.csv"
+        text = "text"
+        name = "texts"
+        [[methods]]
+        method = "random"
+        [[metrics]]
+        metric = "text_deletion"
+    """
+    run(planned(text), tmp_path / "run")
+    (cell,) = table_of(tmp_path / "run").cells
+    assert (cell.samples, list(cell.skipped.values())) == (2, [1])
+    assert "long" in next(iter(cell.skipped))
 
 
 def test_processes_find_the_same(tmp_path):

@@ -11,8 +11,8 @@ from pellucid.adapters.base import Adapter
 from pellucid.bench.loading import load_data, load_model
 from pellucid.bench.plan import LABEL, PREDICTED, Entry, Plan
 from pellucid.bench.problems import Problems
-from pellucid.bench.samples import Samples
 from pellucid.bench.tasks.explaining import DataFacts, Explaining, ModelFacts
+from pellucid.data import Dataset, check_labels
 from pellucid.methods import METHODS
 from pellucid.metrics import METRICS
 
@@ -30,7 +30,7 @@ def checked(plan: Plan) -> Explaining:
                     unknown_name("metric", entry.what, METRICS, write="metric = {!r}")
                 )
             bound_parameters(METRICS[entry.what], entry.options)
-    data: dict[str, Samples] = {}
+    data: dict[str, Dataset] = {}
     for entry in plan.data:
         with problems.at(entry.place):
             data[entry.name] = load_data(entry)
@@ -47,9 +47,13 @@ def checked(plan: Plan) -> Explaining:
 
 
 def _check_model(
-    plan: Plan, model: Entry, adapter: Adapter, data: dict[str, Samples], problems: Problems
+    plan: Plan, model: Entry, adapter: Adapter, data: dict[str, Dataset], problems: Problems
 ) -> None:
     """What one model is to do, and cannot."""
+    for part in ("data", "methods", "metrics"):
+        with problems.at(model.place):
+            if not any(entry.is_for(model) for entry in getattr(plan, part)):
+                raise _nothing_for(model, part)
     if plan.settings.target not in (PREDICTED, LABEL):
         with problems.at("[study]"):
             adapter.class_index(plan.settings.target)
@@ -64,13 +68,15 @@ def _check_model(
         if entry.name in data and entry.is_for(model):
             with problems.at(entry.place):
                 _check_kind(data[entry.name], entry, model, adapter)
+            if data[entry.name].kind != adapter.kind:
+                continue
             for metric in metrics:
                 with problems.at(metric.place):
                     _check_truth(data[entry.name], entry, metric)
             needs_labels = any(METRICS[metric.what].truth == "label" for metric in metrics)
             if plan.settings.target == LABEL or needs_labels:
                 with problems.at(entry.place):
-                    _check_labels(data[entry.name], entry, adapter)
+                    check_labels(data[entry.name], adapter)
 
 
 def _known(entries: Iterable[Entry], table: object, model: Entry) -> Iterable[Entry]:
@@ -78,7 +84,7 @@ def _known(entries: Iterable[Entry], table: object, model: Entry) -> Iterable[En
     return (one for one in entries if one.what in table and one.is_for(model))  # type: ignore[operator]
 
 
-def _check_kind(data: Samples, entry: Entry, model: Entry, adapter: Adapter) -> None:
+def _check_kind(data: Dataset, entry: Entry, model: Entry, adapter: Adapter) -> None:
     if data.kind != adapter.kind:
         raise UnsupportedCombination(
             explain_error(
@@ -90,7 +96,7 @@ def _check_kind(data: Samples, entry: Entry, model: Entry, adapter: Adapter) -> 
         )
 
 
-def _check_truth(data: Samples, entry: Entry, metric: Entry) -> None:
+def _check_truth(data: Dataset, entry: Entry, metric: Entry) -> None:
     kind = METRICS[metric.what].truth
     if kind is not None and kind != "label" and kind not in data.truths:
         raise UnsupportedCombination(
@@ -103,19 +109,15 @@ def _check_truth(data: Samples, entry: Entry, metric: Entry) -> None:
         )
 
 
-def _check_labels(data: Samples, entry: Entry, adapter: Adapter) -> None:
-    if None in data.labels:
-        raise ArgumentError(
-            explain_error(
-                f"samples of {entry.name} have no label",
-                got=f"{sum(label is None for label in data.labels)} of {len(data)} without one",
-                expected="a label for each: the target or a metric reads it",
-                instead='target = "predicted", and metrics that read no label',
-            )
+def _nothing_for(model: Entry, part: str) -> ArgumentError:
+    return ArgumentError(
+        explain_error(
+            f"none of the {part} is for this model",
+            got=f"models = [...] without {model.name!r} in every entry of [[{part}]]",
+            expected=f"one of the {part} at least",
+            instead=f'models = ["{model.name}"], or leave `models` out',
         )
-    for label in dict.fromkeys(data.labels):
-        assert label is not None
-        adapter.class_index(label, "label")
+    )
 
 
 def _facts(adapter: Adapter) -> ModelFacts:
@@ -124,7 +126,7 @@ def _facts(adapter: Adapter) -> ModelFacts:
     return ModelFacts(adapter.name, adapter.kind, adapter.weights_hash(), dtype)
 
 
-def _chunks(data: Samples, size: int) -> DataFacts:
+def _chunks(data: Dataset, size: int) -> DataFacts:
     starts = range(0, len(data), size)
     return DataFacts(
         data.kind, len(data), tuple(data[start : start + size].fingerprint() for start in starts)

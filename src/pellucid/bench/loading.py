@@ -10,7 +10,8 @@ from pellucid._errors import ArgumentError, explain_error
 from pellucid.adapters import load
 from pellucid.adapters.base import Adapter
 from pellucid.bench.plan import Entry
-from pellucid.bench.samples import Samples, read_samples
+from pellucid.bench.samples import read_samples
+from pellucid.data import Dataset
 
 
 def load_model(entry: Entry) -> Adapter:
@@ -20,7 +21,7 @@ def load_model(entry: Entry) -> Adapter:
         return found
 
 
-def load_data(entry: Entry) -> Samples:
+def load_data(entry: Entry) -> Dataset:
     """The data of an entry."""
     with _options_of(entry):
         return read_samples(entry.what, **entry.options)

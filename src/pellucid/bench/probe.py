@@ -53,7 +53,7 @@ def peak_memory() -> float | None:
 
 def _estimate(units: list[Unit], result: Result, seconds: float) -> Estimate:
     samples = sum(unit.work["count"] for unit in units)
-    forwards = sum(row.detail["evaluations"] for row in result.rows)
-    forwards += result.rows[0].detail["explained_in"] if result.rows else 0
+    forwards = sum(row.detail.get("evaluations", 0) for row in result.rows)
+    forwards += result.rows[0].detail.get("explained_in", 0)
     labels = tuple(units[0].labels.values())
     return Estimate(labels, len(units), samples, forwards * samples, seconds * samples)

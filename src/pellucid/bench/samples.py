@@ -1,94 +1,62 @@
-"""Data sets of a plan, by the name of what reads them."""
+"""Data sets of a plan: the readers of `pellucid.data`, and which of their samples."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+from pellucid import data
 from pellucid._errors import ArgumentError, unknown_name
+from pellucid.data import Dataset, Sample
 from pellucid.models import sample_images, sample_texts
 
 
-class Sample(Protocol):
-    """One input, with what is known of it."""
+def read_samples(
+    reader: str,
+    *,
+    split: str | None = None,
+    where: Mapping[str, Any] | None = None,
+    relabel: Sequence[str] | None = None,
+    take: int | None = None,
+    draw: int | None = None,
+    **options: Any,
+) -> Dataset:
+    """The data set that a reader makes of its options, or some of it.
 
-    @property
-    def input(self) -> Any: ...
-    @property
-    def id(self) -> str: ...
-    @property
-    def label(self) -> int | str | None: ...
-    @property
-    def truth(self) -> Mapping[str, Any]: ...
-
-
-class Samples(Protocol):
-    """A data set as studies read it."""
-
-    @property
-    def kind(self) -> Literal["text", "image"]: ...
-    @property
-    def truths(self) -> tuple[str, ...]: ...
-    @property
-    def labels(self) -> Sequence[int | str | None]: ...
-    def __len__(self) -> int: ...
-    def __getitem__(self, index: Any) -> Any: ...
-    def fingerprint(self) -> str: ...
-
-
-@dataclass(frozen=True)
-class _Sample:
-    input: Any
-    id: str
-    label: int | str | None = None
-    truth: Mapping[str, Any] = field(default_factory=dict)
+    `split` and `where` choose samples, `relabel` names the labels 0, 1, 2 ..., and `take` keeps the
+    first so many, or so many that the seed `draw` draws.
+    """
+    if reader not in READERS:
+        raise ArgumentError(unknown_name("reader of data", reader, READERS, write="read = {!r}"))
+    found = READERS[reader](**options)
+    if split is not None:
+        found = found.split(split)
+    if where is not None:
+        found = found.where(**where)
+    if relabel is not None:
+        found = found.relabel(relabel)
+    return found if take is None else found.take(take, draw)
 
 
-@dataclass(frozen=True)
-class _Bundled:
-    kind: Literal["text", "image"]
-    samples: tuple[_Sample, ...]
-    truths: tuple[str, ...] = ()
-
-    @property
-    def labels(self) -> tuple[int | str | None, ...]:
-        return tuple(sample.label for sample in self.samples)
-
-    def __len__(self) -> int:
-        return len(self.samples)
-
-    def __getitem__(self, index: Any) -> Any:
-        found = self.samples[index]
-        return replace(self, samples=found) if isinstance(index, slice) else found
-
-    def fingerprint(self) -> str:
-        digest = hashlib.sha256()
-        for one in self.samples:
-            content = one.input.read_bytes() if isinstance(one.input, Path) else one.input.encode()
-            digest.update(f"{one.id}\0{one.label}\0{len(content)}\0".encode() + content)
-        return digest.hexdigest()
-
-
-def read_samples(reader: str, **options: Any) -> Samples:
-    """The data set that a reader makes of its options."""
-    if reader != "bundled":
-        raise ArgumentError(
-            unknown_name("reader of data", reader, ["bundled"], write="read = {!r}")
-        )
-    return bundled(**options)
-
-
-def bundled(kind: str) -> Samples:
+def bundled(kind: str) -> Dataset:
     """The pictures of digits, or the reviews, that come with the package."""
     if kind == "images":
-        pictures = sample_images()
-        return _Bundled("image", tuple(_Sample(p, p.stem, p.stem.split("-")[1]) for p in pictures))
+        digits = [Sample(path, path.stem, path.stem.split("-")[1]) for path in sample_images()]
+        return data.of(digits, "digits")
     if kind == "texts":
-        texts = sample_texts()
-        return _Bundled("text", tuple(_Sample(t, str(i)) for i, t in enumerate(texts)))
-    raise ArgumentError(
-        unknown_name("kind of samples", kind, ["images", "texts"], write="kind = {!r}")
-    )
+        return data.of(sample_texts(), "reviews")
+    kinds = ["images", "texts"]
+    raise ArgumentError(unknown_name("kind of samples", kind, kinds, write="kind = {!r}"))
+
+
+READERS: dict[str, Callable[..., Dataset]] = {
+    "bundled": bundled,
+    **{
+        found.__name__: found
+        for found in (
+            *(data.csv, data.folder, data.parquet),
+            *(data.pets, data.hatexplain, data.yelp_hat),
+            *(data.winobias, data.sentence_polarity, data.imdb),
+        )
+    },
+}
