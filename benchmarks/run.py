@@ -19,7 +19,7 @@ from table import PAGE, page
 
 NAMES = (
     *("starting", "memory", "recording", "measuring", "perturbation"),
-    *("attention_methods", "relevance", "walking", "drift"),
+    *("attention_methods", "relevance", "walking", "drift", "removal_engine"),
 )
 RESULTS = Path(__file__).parent / "results"
 

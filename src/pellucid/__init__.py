@@ -16,6 +16,7 @@ _HOME = {
     "load": "pellucid.adapters",
     "adapt": "pellucid.adapters",
     "blackbox": "pellucid.adapters",
+    "chat": "pellucid.adapters.chat",
     "Resize": "pellucid.adapters.image",
     "explain": "pellucid._explain",
     "explore": "pellucid.explorer.explore",
@@ -27,6 +28,7 @@ _HOME = {
     "Above": "pellucid.explorer.selection",
     "Rectangle": "pellucid.explorer.selection",
     "measure": "pellucid._measure",
+    "agreement": "pellucid._agreement",
     "measure_walk": "pellucid._measure_walk",
     "class_trend": "pellucid.metrics.walks.class_trend",
     "report": "pellucid.viz",
@@ -57,6 +59,7 @@ _SUBMODULES = ("bench", "data", "models", "surrogates", "testing")
 __all__ = sorted([*_HOME, "__version__"])
 
 if TYPE_CHECKING:
+    from pellucid._agreement import agreement as agreement
     from pellucid._case import Case as Case
     from pellucid._catalogue import list_methods as list_methods
     from pellucid._catalogue import list_metrics as list_metrics
@@ -84,6 +87,7 @@ if TYPE_CHECKING:
     from pellucid.adapters import adapt as adapt
     from pellucid.adapters import blackbox as blackbox
     from pellucid.adapters import load as load
+    from pellucid.adapters.chat import chat as chat
     from pellucid.adapters.image import Resize as Resize
     from pellucid.explorer.bounds import feasible as feasible
     from pellucid.explorer.explore import explore as explore

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
@@ -25,6 +25,7 @@ from pellucid._target import Objective, Target, check_finite
 from pellucid._types import Attribution, Batch, Picture, Removal, Text
 from pellucid.adapters.anatomy import read_tokens
 from pellucid.adapters.base import Adapter, Images
+from pellucid.adapters.randomised import randomised
 from pellucid.adapters.torch_model import TorchAdapter
 from pellucid.geometry.jacobian import Jacobian
 from pellucid.record.attention import AttentionWatch
@@ -84,6 +85,12 @@ class Case:
     def layers(self) -> int:
         """How many blocks the model has."""
         return len(self._opened(Needs.STREAM).anatomy.blocks)
+
+    @property
+    def most_at_once(self) -> int | None:
+        """How many inputs may go through at once however short they are; None: as fit."""
+        is_module = isinstance(self.adapter, TorchAdapter)
+        return self.adapter.largest_batch if is_module else self.batch_size
 
     @property
     def mask(self) -> Tensor:
@@ -364,6 +371,17 @@ class Case:
         self._use(Needs.TOKEN_DROP)
         return score_kept(self, keep, by)
 
+    @property
+    def can_be_emptied(self) -> bool:
+        """Whether tokens can be left out until nothing is left of what the user gave.
+
+        Not so for an image where a mean over patches is read.
+        """
+        if Needs.TOKEN_DROP not in self.adapter.offers or self.kind == "text":
+            return Needs.TOKEN_DROP in self.adapter.offers
+        readout = cast(TorchAdapter, self.adapter).anatomy.readout
+        return readout is not None and bool(readout.singles) and not readout.patches
+
     def blank(self, by: Removal) -> Tensor:
         """The word embeddings with one token in the place of all that the user gave (b t d)."""
         adapter = self._opened(Needs.GRADIENTS)
@@ -393,11 +411,27 @@ class Case:
         return logits.argmax(dim=-1)
 
     def explained_again(
-        self, row: int, explanation: Any, pixels: Tensor, method: Callable[..., Any] | None = None
+        self,
+        row: int,
+        explanation: Any,
+        method: Callable[..., Any] | None = None,
+        *,
+        pixels: Tensor | None = None,
+        adapter: Adapter | None = None,
     ) -> list[Tensor]:
-        """The maps of other pixels (j c h w) for one input, by what explained it; for metrics."""
+        """What explained one input says of it again: scores (t) or maps (h w); for metrics.
+
+        With `pixels` (j c h w) it says it of each of these images, with `adapter` of another model.
+        """
         assert self._again is not None, "only a case of `measure` can explain again"
-        return self._again(self, row, explanation, pixels, method)
+        return self._again(self, row, explanation, method, pixels=pixels, adapter=adapter)
+
+    def randomised(self, *, cascading: bool) -> Iterator[tuple[str, Adapter]]:
+        """A copy of the model, part by part from the prediction down, with weights drawn anew.
+
+        When `cascading`, the parts before stay as they were drawn. The model itself is untouched.
+        """
+        return randomised(self._opened(Needs.STREAM), cascading=cascading, seed=self.seed)
 
     # ---- randomness --------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import torch
@@ -64,8 +64,10 @@ def measure(
     Other arguments: `target` is the class whose probability is read (None: the class that was
     explained); `truth` is what some metrics compare with, for a list one for each: the mask of the
     object (1 inside, 0 outside, -1 not counted), as large as the image that was explained, which is
-    resized and cropped as that was; or the right class, by name or number; `seed` decides all
-    randomness; `batch_size` changed inputs go through at once.
+    resized and cropped as that was; the right class, by name or number; or what people marked in
+    the text: a number for every word between white space (a list of such lists, one a person), or
+    a tuple of the words' character spans and the numbers; `seed` decides all randomness;
+    `batch_size` changed inputs go through at once.
     """
     adapter = as_adapter(model)
     spec = _as_metric(metric)
@@ -175,8 +177,10 @@ def _measured_target(
                 else "a classifier: this model has no probabilities",
             )
         )
-    mask = explanation.target.mask if explanation.target is not None else 0
-    return Target(label=index, quantity=spec.reads, mask=mask)
+    goal = explanation.target or Target()
+    if spec.reads == "explained":
+        return replace(goal, label=index)
+    return Target(label=index, quantity=spec.reads, mask=goal.mask)
 
 
 def _check_tokens(explanations: Sequence[Explanation], batch: Batch) -> None:

@@ -1,4 +1,4 @@
-"""What a metric compares with besides the model: the mask of an object, or the right class."""
+"""What a metric compares with besides the model: a mask, the right class, or marks of people."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from pellucid._errors import ArgumentError, explain_error
+from pellucid._marks import read_marks
 from pellucid._results import Explanation
 from pellucid._spec import Metric
 from pellucid.adapters.base import Adapter, Images
@@ -45,6 +46,8 @@ def read_truths(
         )
     if spec.truth == "label":
         return [adapter.class_index(_named(one), "truth") for one in found]
+    if spec.truth in ("rationale", "attention"):
+        return [read_marks(one, ex) for one, ex in zip(found, explanations, strict=True)]
     preprocessing = cast(Images, adapter).reader.preprocessing
     return [_moved(checked_mask(one), preprocessing) for one in found]
 
@@ -53,6 +56,8 @@ _MEANING = {
     None: "nothing besides the model",
     "mask": "the mask of the object",
     "label": "the right class",
+    "rationale": "the words that people gave as their reasons",
+    "attention": "the words that people looked at",
 }
 
 

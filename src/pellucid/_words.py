@@ -8,6 +8,7 @@ Words that someone else has cut, such as those of a data set, are taken as they 
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ import torch
 from torch import Tensor
 
 from pellucid._errors import ArgumentError, explain_error
-from pellucid._types import Picture, Text
+from pellucid._types import Picture, Segment, Text
 
 Aggregate = Literal["sum", "mean", "max"]
 
@@ -49,6 +50,21 @@ def word_spans(text: str) -> list[tuple[int, int]]:
             previous = kind
         elif text[index] == _JOINER and previous != "letter":
             previous = "joined"
+    return spans
+
+
+def character_spans(text: str) -> list[tuple[int, int]]:
+    """The [start, end) of every character that a person sees; white space is none."""
+    spans: list[tuple[int, int]] = []
+    for start, end in word_spans(text):
+        previous = "space"
+        for index in range(start, end):
+            kind = _kind(text, index, previous)
+            if index > start and (kind == "extends" or text[index - 1] == _JOINER):
+                spans[-1] = (spans[-1][0], index + 1)
+            else:
+                spans.append((index, index + 1))
+            previous = previous if kind == "extends" else kind
     return spans
 
 
@@ -87,6 +103,26 @@ class Scored(Protocol):
     def scores(self) -> Tensor: ...
 
 
+def spaced_words(text: str) -> list[tuple[int, int]]:
+    """The [start, end) characters of what stands between white space, as data sets count words."""
+    return [found.span() for found in re.finditer(r"\S+", text)]
+
+
+def words_of_tokens(
+    segments: Sequence[Segment], spans: Sequence[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """The tokens of a text and the word of each, by number; the model's own tokens are left out.
+
+    A token over several words belongs to the first of those that have most of its characters.
+    """
+    found: list[tuple[int, int]] = []
+    for index, segment in enumerate(segments):
+        if segment.role == "content" and segment.part == 0 and segment.span is not None:
+            shares = list(_shares(segment.span, spans))
+            found.append((index, max(shares, key=lambda share: share[1])[0]))
+    return found
+
+
 def word_scores(
     explanation: Scored,
     spans: Sequence[tuple[int, int]],
@@ -102,7 +138,7 @@ def word_scores(
     """
     reduce = aggregation("how", how)
     text = _checked_text(explanation.item, part)
-    spans = _checked_spans(spans, text.parts[part])
+    spans = checked_spans(spans, text.parts[part])
     pieces: list[list[Tensor]] = [[] for _ in spans]
     for segment, score in zip(text.segments, explanation.scores.double(), strict=True):
         if segment.role == "content" and segment.part == part and segment.span is not None:
@@ -166,7 +202,7 @@ def _checked_text(item: Text | Picture, part: int) -> Text:
     )
 
 
-def _checked_spans(spans: Sequence[tuple[int, int]], text: str) -> list[tuple[int, int]]:
+def checked_spans(spans: Sequence[tuple[int, int]], text: str) -> list[tuple[int, int]]:
     """The words in the order of the text, with nothing but white space between them."""
     found = [(int(start), int(end)) for start, end in spans]
     edges = [0, *(edge for span in found for edge in span), len(text)]

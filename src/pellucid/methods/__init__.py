@@ -14,6 +14,8 @@ from pellucid.methods.grad_cam import grad_cam
 from pellucid.methods.gradient import gradient
 from pellucid.methods.gradient_x_input import gradient_x_input
 from pellucid.methods.integrated_gradients import integrated_gradients
+from pellucid.methods.kernel_shap import kernel_shap
+from pellucid.methods.lime import lime
 from pellucid.methods.lrp import lrp
 from pellucid.methods.occlusion import occlusion
 from pellucid.methods.partial_lrp import partial_lrp
@@ -58,6 +60,8 @@ METHODS: dict[str, Method] = {
         rise,
         vit_cx,
         tis,
+        lime,
+        kernel_shap,
         random,
     )
 }
