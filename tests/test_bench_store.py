@@ -16,10 +16,11 @@ import pytest
 from toy_study import Toy, found
 
 from pellucid import ArgumentError, StoreError
+from pellucid.bench.database import NAME
 from pellucid.bench.engines.serial import Serial
 from pellucid.bench.runner import run_task
 from pellucid.bench.shard import Shard
-from pellucid.bench.store import NAME, Store
+from pellucid.bench.store import Store
 from pellucid.bench.units import Outcome, Result, Row, key_of
 
 HERE = Path(__file__).parent

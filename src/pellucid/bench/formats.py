@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -105,11 +106,19 @@ def caveats(table: StudyTable) -> list[str]:
     if failed:
         errors = "; ".join(f"{n} x {why.splitlines()[0]}" for why, n in table.errors.items())
         found.append(f"{count(failed, 'unit')} failed and not in the numbers: {errors}.")
+    return found + _skipped(table)
+
+
+def _skipped(table: StudyTable) -> list[str]:
+    """Why samples are missing, said once for all methods that miss as many for one reason."""
+    methods: dict[tuple[str, str, str, int], list[str]] = defaultdict(list)
     for cell in table.cells:
         for why, times in cell.skipped.items():
-            what = f"{' · '.join(cell.group)}, {cell.measure}"
-            found.append(f"{what}: {count(times, 'sample')} skipped, {why}.")
-    return found
+            methods[" · ".join(cell.group[:-1]), cell.measure, why, times].append(cell.group[-1])
+    return [
+        f"{part}, {measure}: {count(times, 'sample')} skipped by {', '.join(names)}: {why}."
+        for (part, measure, why, times), names in methods.items()
+    ]
 
 
 def write_parquet(folder: Path, path: Path) -> int:

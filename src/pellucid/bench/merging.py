@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pellucid._errors import StoreError, explain_error
-from pellucid.bench.store import NAME, Store
+from pellucid.bench.database import NAME
+from pellucid.bench.store import Store
 from pellucid.bench.units import canonical
 
 
