@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import pellucid
-from pellucid import ArgumentError
-from pellucid.bench import engines, read_plan, run, table_of
+from pellucid import ArgumentError, data
+from pellucid.bench import engines, read_plan, run, samples, table_of
 from pellucid.bench.check import checked
 from pellucid.bench.plan import as_plan, plan_names, plan_summary
 from pellucid.bench.probe import estimates
@@ -250,6 +250,23 @@ def test_a_sample_that_cannot_be_read_is_skipped_and_counted(tmp_path):
     (cell,) = table_of(tmp_path / "run").cells
     assert (cell.samples, list(cell.skipped.values())) == (2, [1])
     assert "long" in next(iter(cell.skipped))
+
+
+def test_what_people_marked_is_compared_with(tmp_path, reviews, monkeypatch):
+    """Words are those of the sample, which need not be what white space says."""
+    words, marks = ("A", "fine film", ",", "and", "a", "moving", "one"), [0, 1, 0, 0, 0, 1, 0]
+    marked = data.of([data.Sample(" ".join(words), "s", truth={"rationale": marks}, words=words)])
+    monkeypatch.setitem(samples.READERS, "marked", lambda: marked)
+    text = PLAN.replace("pellucid/digits-vit", "pellucid/reviews-bert")
+    text = text.replace('read = "bundled"\nkind = "images"', 'read = "marked"')
+    text = text.replace('metric = "deletion"\nsteps = 4', 'metric = "rationale_auroc"')
+    text = text.replace('metric = "sparseness"', 'metric = "rationale_cosine"')
+    run(planned(text), tmp_path)
+    for cell in table_of(tmp_path).cells:
+        one = pellucid.explain(reviews, " ".join(words), method=cell.group[-1])
+        truth = (marked[0].spans, marks)
+        found = pellucid.measure(reviews, one, metric=cell.measure, truth=truth)
+        assert cell.value == pytest.approx(found.value)
 
 
 def test_processes_find_the_same(tmp_path):

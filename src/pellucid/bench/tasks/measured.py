@@ -165,7 +165,11 @@ def _row(
 
 
 def _truth(sample: Sample, kind: str) -> Any:
-    return sample.label if kind == "label" else sample.truth[kind]
+    """What is true of the sample; what people marked goes with the words that they saw."""
+    if kind == "label":
+        return sample.label
+    found = sample.truth[kind]
+    return found if sample.words is None else (sample.spans, found)
 
 
 def _shown(explanation: Explanation, number: int) -> Iterator[tuple[str, Array]]:
