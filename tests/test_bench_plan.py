@@ -114,6 +114,7 @@ def test_all_that_does_not_fit_is_said_at_once():
     [
         ('kind = "images"', 'kind = "texts"', "does not read such data"),
         ('kind = "images"', 'kin = "images"', "does not take these options"),
+        ('"pellucid/digits-vit"', '"pellucid/digits-vit"\ndtpe = "float64"', "dtype"),
         ('read = "bundled"', 'read = "bundeld"', "read = 'bundled'"),
         ('read = "bundled"', 'read = "bundled"\ntake = 9', "fewer samples"),
         ('"pellucid/digits-vit"', '"pellucid/digits"', "pellucid/digits-vit"),

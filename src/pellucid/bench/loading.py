@@ -6,41 +6,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pellucid._errors import ArgumentError, explain_error
 from pellucid.adapters import load
 from pellucid.adapters.base import Adapter
 from pellucid.bench.plan import Entry
-from pellucid.bench.samples import read_samples
+from pellucid.bench.samples import check_options, read_samples
 from pellucid.data import Dataset
 
 
 def load_model(entry: Entry) -> Adapter:
     """The model of an entry, loaded without bars."""
-    with _quiet(), _options_of(entry):
+    check_options(load, entry.what, entry.what, **entry.options)
+    with _quiet():
         found: Adapter = load(entry.what, **entry.options)
         return found
 
 
 def load_data(entry: Entry) -> Dataset:
     """The data of an entry."""
-    with _options_of(entry):
-        return read_samples(entry.what, **entry.options)
-
-
-@contextmanager
-def _options_of(entry: Entry) -> Iterator[None]:
-    """A keyword that is not known is the plan's mistake."""
-    try:
-        yield
-    except TypeError as error:
-        raise ArgumentError(
-            explain_error(
-                f"{entry.what} does not take these options",
-                got=f"{dict(entry.options)} ({error})",
-                expected="the keywords of the function that reads or loads it",
-                instead="leave out the one that it names",
-            )
-        ) from None
+    return read_samples(entry.what, **entry.options)
 
 
 @contextmanager

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pellucid import data
-from pellucid._errors import ArgumentError, unknown_name
+from pellucid._errors import ArgumentError, explain_error, unknown_name
 from pellucid.data import Dataset, Sample
 from pellucid.models import sample_images, sample_texts
 
@@ -28,6 +29,7 @@ def read_samples(
     """
     if reader not in READERS:
         raise ArgumentError(unknown_name("reader of data", reader, READERS, write="read = {!r}"))
+    check_options(READERS[reader], reader, **options)
     found = READERS[reader](**options)
     if split is not None:
         found = found.split(split)
@@ -36,6 +38,22 @@ def read_samples(
     if relabel is not None:
         found = found.relabel(relabel)
     return found if take is None else found.take(take, draw)
+
+
+def check_options(function: Callable[..., Any], name: str, *given: Any, **options: Any) -> None:
+    """Refuse keywords that a function does not take, and the lack of those that it needs."""
+    signature = inspect.signature(function)
+    try:
+        signature.bind(*given, **options)
+    except TypeError as error:
+        raise ArgumentError(
+            explain_error(
+                f"{name} does not take these options",
+                got=f"{options} ({error})",
+                expected=f"some of: {', '.join(list(signature.parameters)[len(given) :])}",
+                instead="correct the one that it names",
+            )
+        ) from None
 
 
 def bundled(kind: str) -> Dataset:
