@@ -18,7 +18,7 @@ from _claims import Claim
 from table import PAGE, page
 
 NAMES = (
-    *("starting", "memory", "recording", "measuring", "perturbation"),
+    *("starting", "memory", "recording", "measuring", "evaluating", "perturbation"),
     *("attention_methods", "relevance", "walking", "drift", "removal_engine"),
 )
 RESULTS = Path(__file__).parent / "results"

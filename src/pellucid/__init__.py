@@ -31,6 +31,8 @@ _HOME = {
     "agreement": "pellucid._agreement",
     "measure_walk": "pellucid._measure_walk",
     "class_trend": "pellucid.metrics.walks.class_trend",
+    "evaluate": "pellucid._evaluate",
+    "Table": "pellucid._table",
     "report": "pellucid.viz",
     "list_methods": "pellucid._catalogue",
     "list_metrics": "pellucid._catalogue",
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
     from pellucid._errors import StoreError as StoreError
     from pellucid._errors import StudyError as StudyError
     from pellucid._errors import UnsupportedCombination as UnsupportedCombination
+    from pellucid._evaluate import evaluate as evaluate
     from pellucid._explain import explain as explain
     from pellucid._measure import measure as measure
     from pellucid._measure_walk import measure_walk as measure_walk
@@ -81,6 +84,7 @@ if TYPE_CHECKING:
     from pellucid._spec import method as method
     from pellucid._spec import metric as metric
     from pellucid._spec import walk_metric as walk_metric
+    from pellucid._table import Table as Table
     from pellucid._target import Target as Target
     from pellucid._trajectory import Trajectory as Trajectory
     from pellucid._types import Attribution as Attribution

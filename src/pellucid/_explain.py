@@ -73,11 +73,12 @@ def explain(
     seed, batch_size = integer("seed", seed, 0), integer("batch_size", batch_size, 1, 8)
     budget = None if budget is None else integer("budget", budget, 1, 1000)
     seconds = None if seconds is None else _checked_seconds(seconds)
-    _check_policies(long, progress)
+    _check_policy(long)
+    check_progress(progress)
     adapter.check_state()
     adapter.weights_hash()  # which finds bad weights, and is kept for the provenance
     require(adapter, spec, METHODS)
-    engine = _Engine(adapter, spec, params, seed, batch_size, budget, seconds)
+    engine = Engine(adapter, spec, params, seed, batch_size, budget, seconds)
     raw, several = gathered(inputs)
     options = {"long": long} if adapter.kind == "text" else {}
     items = each(raw, lambda one: adapter.read(one, goal, **options))
@@ -90,7 +91,7 @@ def explain(
 
 
 @dataclass(frozen=True)
-class _Engine:
+class Engine:
     """A model, a configured method, and how many inputs at a time."""
 
     adapter: Adapter
@@ -98,8 +99,8 @@ class _Engine:
     params: Mapping[str, Any]
     seed: int
     batch_size: int
-    budget: int | None
-    seconds: float | None
+    budget: int | None = None
+    seconds: float | None = None
 
     def fits(self, item: Text | Picture) -> bool:
         """Whether the model can read the input as a whole."""
@@ -293,7 +294,7 @@ def _checked_seconds(seconds: Any) -> float:
     return found
 
 
-def _check_policies(long: Any, progress: Any) -> None:
+def _check_policy(long: Any) -> None:
     if long not in get_args(LongText):
         raise ArgumentError(
             explain_error(
@@ -303,6 +304,10 @@ def _check_policies(long: Any, progress: Any) -> None:
                 instead="long='truncate'",
             )
         )
+
+
+def check_progress(progress: Any) -> None:
+    """Refuse a way of showing progress that is none."""
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         raise ArgumentError(
             explain_error(

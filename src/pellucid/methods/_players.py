@@ -19,7 +19,8 @@ from torch.nn.utils.rnn import pad_sequence
 from pellucid._arguments import integer
 from pellucid._baselines import Reference, reference_pixels
 from pellucid._case import Case
-from pellucid._perturb import in_time, score_kept, score_pixels
+from pellucid._kept import score_kept
+from pellucid._perturb import in_time, score_pixels
 from pellucid._types import Removal, Text
 from pellucid._words import group_by_word
 
