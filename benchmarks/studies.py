@@ -175,12 +175,9 @@ def _two_workers() -> Claim:
 
 
 _RUN = """
-import sys
 from pathlib import Path
 from studies import UNITS, Work
 from pellucid.bench.runner import run_task
-sys.stdout.write("ready\\n")
-sys.stdout.flush()
 run_task(Work(UNITS, 0.01, marks={marks!r}), Path({folder!r}))
 """
 
@@ -196,10 +193,12 @@ def _killed() -> list[Claim]:
         for _ in range(KILLS):
             path = ":".join(part for part in (str(Path(__file__).parent), *sys.path) if part)
             command, environment = [sys.executable, "-c", program], {"PYTHONPATH": path}
-            with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:
-                if chance.random() < 0.9:
-                    process.stdout.readline()  # the others are killed while they start
-                time.sleep(chance.uniform(0.0, 0.3))
+            before = len(list(marks.iterdir()))
+            with subprocess.Popen(command, env=environment) as process:
+                if chance.random() < 0.9:  # the others are killed while they start
+                    while len(list(marks.iterdir())) == before and process.poll() is None:
+                        time.sleep(0.005)
+                time.sleep(chance.uniform(0.0, 0.1))
                 process.kill()
         begun = len(list(marks.iterdir()))
         run_task(Work(UNITS, marks=str(marks)), folder)
@@ -216,26 +215,32 @@ def _killed() -> list[Claim]:
 
 
 def _workers_killed() -> Claim:
-    """Two processes, one of which is killed every so often."""
+    """Two processes, one of which is killed every so often, once it has done something."""
     chance, ended = random.Random(1), threading.Event()
 
-    def kill() -> None:
+    def kill(marks: Path) -> None:
+        before = 0
         while not ended.wait(chance.uniform(0.2, 0.8)):
-            crew = multiprocessing.active_children()
-            if crew:
-                chance.choice(crew).kill()
+            done = len(list(marks.iterdir()))
+            if done > before:
+                before = done
+                chance.choice(multiprocessing.active_children()).kill()
 
-    def run(base: Path) -> int:
-        killer = threading.Thread(target=kill)
+    def run(base: Path) -> tuple[int, int]:
+        marks = base / "marks"
+        marks.mkdir()
+        killer = threading.Thread(target=kill, args=(marks,))
         killer.start()
-        run_task(Work(1000, 0.02), base / "run", engine=Processes(2))
+        work = Work(1000, 0.02, marks=str(marks))
+        summary = run_task(work, base / "run", engine=Processes(2))
         ended.set()
         killer.join()
         run_task(Work(1000), base / "whole")
-        return _differing(_found(base / "run"), _found(base / "whole"))
+        return summary.lost, _differing(_found(base / "run"), _found(base / "whole"))
 
-    wrong = _in_new_folder(run)
-    return Claim("units lost or changed by killed workers", wrong, "units", 1000, "", 0, 0)
+    lost, wrong = _in_new_folder(run)
+    what = f"units lost, doubled or changed by {lost} killed workers"
+    return Claim(what, wrong, "units", 1000, "", 0, 0)
 
 
 def _found(folder: Path) -> dict[str, str]:
