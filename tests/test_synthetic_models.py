@@ -118,6 +118,13 @@ def test_the_rate_rises_for_a_tenth_of_the_steps_and_falls_to_zero():
     assert _share(0, 1) == 1  # one step is taken at the whole rate
 
 
+@pytest.mark.parametrize("around", [torch.no_grad, torch.inference_mode])
+def test_training_needs_no_gradients_around_it(around):
+    with around():
+        inside = train("fc", 1, data=FEW, **SMALL)
+    assert same(inside, train("fc", 1, data=FEW, **SMALL))
+
+
 def test_no_epoch_is_an_untrained_model():
     assert not same(
         train("fc", 1, data=FEW, **SMALL | {"epochs": 0}), train("fc", 1, data=FEW, **SMALL)
@@ -226,6 +233,8 @@ def test_reviews_without_their_labels_are_refused(texts, labels):
         ({"batch": 0}, "batch=0"),
         ({"epochs": -1}, "epochs=-1"),
         ({"seed": -1}, "seed=-1"),
+        ({"device": "xpu:7"}, "device='xpu:7'"),
+        ({"device": "gpu"}, "device='gpu'"),
     ],
 )
 def test_arguments_that_train_nothing_are_refused(changes, told):

@@ -31,14 +31,15 @@ def asking(model: Any, *, batch_size: int = 500) -> Ask:
     @torch.no_grad()
     def ask(sequences: Sequence[Sequence[Unit]]) -> Tensor:
         adapter.check_state()
-        texts = _read(adapter, sequences)
-        found = torch.empty(len(texts), dtype=torch.float64)
-        order = sorted(range(len(texts)), key=lambda i: len((texts[i].rows or {})["input_ids"]))
+        rows = _read(adapter, sequences)
+        found = torch.empty(len(rows), dtype=torch.float64)
+        order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
         for start in range(0, len(order), batch_size):
             some = order[start : start + batch_size]
-            batch = adapter.batch([texts[i] for i in some], Target())
-            rows = adapter.rows(adapter.output(batch), batch)[:, 0].double()  # b c
-            found[some] = (rows[:, 1] - rows[:, 0]).cpu()
+            texts = [Text(("",), (), rows={"input_ids": rows[i]}) for i in some]
+            batch = adapter.batch(texts, Target())
+            logits = adapter.rows(adapter.output(batch), batch)[:, 0].double()  # b c
+            found[some] = (logits[:, 1] - logits[:, 0]).cpu()
         return found
 
     return ask
@@ -59,8 +60,8 @@ def _of_two_classes(model: Any) -> TextModel:
     )
 
 
-def _read(adapter: TextModel, sequences: Sequence[Sequence[Unit]]) -> list[Text]:
-    """The sequences as the model's tokenizer reads them, every word known to it."""
+def _read(adapter: TextModel, sequences: Sequence[Sequence[Unit]]) -> list[tuple[int, ...]]:
+    """The ids that the model's tokenizer makes of the sequences, every word known to it."""
     tokenizer = adapter.reader.tokenizer
     texts = [" ".join(map(str, sequence)) for sequence in sequences]
     rows = tokenizer(texts, verbose=False)["input_ids"] if texts else []
@@ -75,7 +76,4 @@ def _read(adapter: TextModel, sequences: Sequence[Sequence[Unit]]) -> list[Text]
                     instead="ask(data.sequences), for the data that the model was trained on",
                 )
             )
-    return [
-        Text((text,), (), rows={"input_ids": tuple(row)})
-        for text, row in zip(texts, rows, strict=True)
-    ]
+    return [tuple(row) for row in rows]

@@ -19,6 +19,7 @@ from pellucid.synthetic.train import named
 from pellucid.synthetic.training import Schedule, seeded, trained
 
 
+@torch.inference_mode(False)  # gradients are needed, whatever surrounds the call
 def train_reviews(
     texts: Sequence[str],
     labels: Sequence[int],

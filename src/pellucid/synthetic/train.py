@@ -22,6 +22,7 @@ from pellucid.synthetic.training import Schedule, seeded, trained
 _LONGEST = 512  # words that a model reads which has no positions
 
 
+@torch.inference_mode(False)  # gradients are needed, whatever surrounds the call
 def train(
     shape: str = "bert",
     layers: int = 2,

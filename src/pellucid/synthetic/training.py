@@ -43,6 +43,17 @@ class Schedule:
                     instead="lr=1e-3",
                 )
             )
+        try:
+            torch.empty(0, device=self.device)
+        except (RuntimeError, AssertionError) as error:  # of torch, which was built without it
+            raise ArgumentError(
+                explain_error(
+                    "nothing can be trained on this device",
+                    got=f"device={str(self.device)!r} ({str(error).splitlines()[0]})",
+                    expected="'cpu', or an accelerator that torch sees",
+                    instead="device='cpu'",
+                )
+            ) from None
 
 
 @contextmanager
