@@ -187,6 +187,7 @@ def test_a_planted_slalom_is_recovered_from_its_answers():
 @pytest.mark.parametrize(
     ("truth", "told"),
     [
+        (3, "truth: int"),
         (Linear(("a",), torch.zeros(1, 2), torch.zeros(2)), "several classes"),
         (Slalom(("a", "b"), torch.zeros(2), torch.zeros(2), special=("b",)), "special members"),
     ],
@@ -226,6 +227,7 @@ def test_reviews_without_their_labels_are_refused(texts, labels):
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
+        ({"data": ["the good film"]}, "data: list"),
         ({"shape": "roberta"}, "unknown shape 'roberta'"),
         ({"width": 50, "heads": 12}, "width=48"),
         ({"layers": 0}, "layers=0"),

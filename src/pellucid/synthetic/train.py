@@ -49,6 +49,7 @@ def train(
     the same model again; `progress` is True, False, a function of (done, total), or None for a bar
     on a terminal. Texts are words between spaces; BERT's shapes get a [CLS] in front.
     """
+    _check_data(data)
     integer("layers", layers, 1, 2)
     check_shape(shape, integer("width", width, 1, 96), integer("heads", heads, 1, 12))
     check_words(data.vocabulary)
@@ -74,9 +75,9 @@ def planted(truth: Linear | Slalom) -> TextModel:
 
     What explains a model can be held to it: nothing was learnt, so nothing is in doubt.
     """
+    _check_plain(truth)
     words = tuple(str(unit) for unit in truth.units)
     check_words(words)
-    _check_plain(truth)
     blank = torch.zeros(len(SPECIALS), dtype=torch.float64)  # specials add nothing
     if isinstance(truth, Linear):
         module: nn.Module = Sum(torch.cat([blank, truth.weight]), truth.bias)
@@ -86,7 +87,28 @@ def planted(truth: Linear | Slalom) -> TextModel:
     return named(module.eval(), tokenizer, f"planted {type(truth).__name__}")
 
 
-def _check_plain(truth: Linear | Slalom) -> None:
+def _check_data(data: Any) -> None:
+    if not isinstance(data, Data):
+        raise ArgumentError(
+            explain_error(
+                "there are no sequences with labels to learn",
+                got=f"data: {type(data).__name__}",
+                expected="what linear_data or slalom_data gave",
+                instead="data=pellucid.synthetic.linear_data(5000)",
+            )
+        )
+
+
+def _check_plain(truth: Any) -> None:
+    if not isinstance(truth, Linear | Slalom):
+        raise ArgumentError(
+            explain_error(
+                "only a sum or a softmax-weighted mean can be planted",
+                got=f"truth: {type(truth).__name__}",
+                expected="a Linear or a Slalom of pellucid.surrogates",
+                instead="planted(slalom_truth())",
+            )
+        )
     classes = (truth.weight if isinstance(truth, Linear) else truth.value).dim() - 1
     if classes or (isinstance(truth, Slalom) and truth.special):
         raise ArgumentError(
