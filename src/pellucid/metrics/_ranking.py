@@ -29,7 +29,8 @@ def ranks(scores: Tensor, ties: Ties, generator: torch.Generator) -> Tensor:
 
 def inverse(order: Tensor) -> Tensor:
     """The place of every index in an order of them all."""
-    return torch.empty_like(order).scatter_(0, order, torch.arange(len(order)))
+    places = torch.arange(len(order), dtype=order.dtype, device=order.device)
+    return torch.empty_like(order).scatter_(0, order, places)
 
 
 def tie_fraction(scores: Tensor) -> float:
