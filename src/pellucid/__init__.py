@@ -53,7 +53,7 @@ _HOME = {
     "UnsupportedCombination": "pellucid._errors",
 }
 
-_SUBMODULES = ("data", "models", "surrogates", "testing")
+_SUBMODULES = ("compat", "data", "models", "surrogates", "testing")
 
 __all__ = sorted([*_HOME, "__version__"])
 

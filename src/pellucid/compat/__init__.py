@@ -1,0 +1,25 @@
+"""Beside other libraries: their tools on pellucid's models, ours on their numbers.
+
+Nothing here imports Captum or Quantus: what is theirs is handed in by the one who uses it.
+"""
+
+from __future__ import annotations
+
+from pellucid.compat.attribute import attribute
+from pellucid.compat.captum import captum
+from pellucid.compat.explanation import explanation
+from pellucid.compat.logits import LogitsModule, encoded, logits_module
+from pellucid.compat.quantus import quantus_call, quantus_explain_func
+from pellucid.compat.table import to_dataset
+
+__all__ = [
+    "LogitsModule",
+    "attribute",
+    "captum",
+    "encoded",
+    "explanation",
+    "logits_module",
+    "quantus_call",
+    "quantus_explain_func",
+    "to_dataset",
+]
