@@ -5,12 +5,12 @@ Nothing here imports Captum or Quantus: what is theirs is handed in by the one w
 
 from __future__ import annotations
 
+from pellucid._tables import to_dataset
 from pellucid.compat.attribute import attribute
 from pellucid.compat.captum import captum
 from pellucid.compat.explanation import explanation
 from pellucid.compat.logits import LogitsModule, encoded, logits_module
 from pellucid.compat.quantus import quantus_call, quantus_explain_func
-from pellucid.compat.table import to_dataset
 
 __all__ = [
     "LogitsModule",

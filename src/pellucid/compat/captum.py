@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Literal, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -18,6 +15,7 @@ from pellucid._needs import Needs
 from pellucid._spec import Method
 from pellucid._types import Attribution
 from pellucid.adapters import TorchAdapter
+from pellucid.compat.randomness import seeded
 
 Reduce = Literal["sum", "norm", "max"]
 
@@ -67,7 +65,7 @@ def captum(
         rows = torch.arange(len(x), device=x.device)
         tool = make(ScoreModule(case))
         given = settings | dict(also(case) if also else {})
-        with _seeded(case.generator(0, 0).initial_seed(), x.device):
+        with seeded(case.generator(0, 0).initial_seed(), x.device):
             found = tool.attribute(x.clone(), additional_forward_args=(rows,), **given)
         scores, delta = found if given.get("return_convergence_delta") else (found, None)
         extras = {} if delta is None else {"convergence_delta": delta.detach().view(len(x), -1)}
@@ -95,23 +93,6 @@ def _reduced(found: Any, x: Tensor, case: Case, reduce: Reduce) -> Tensor:
     if reduce == "norm":
         return case.sum_features(found**2).sqrt()
     return case.sum_features(found)
-
-
-@contextmanager
-def _seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Inside the block the global sources of randomness start from the seed; then as before."""
-    python, numpy = random.getstate(), np.random.get_state()
-    try:
-        with torch.random.fork_rng(
-            [] if device.type == "cpu" else [device], device_type=device.type
-        ):
-            torch.manual_seed(seed)
-            random.seed(seed)
-            np.random.seed(seed % 2**32)
-            yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(numpy)
 
 
 def _check(make: Any, reduce: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 
+from pellucid._arguments import integer
 from pellucid._errors import ArgumentError, UnsupportedCombination, explain_error
 from pellucid._json import plain
 from pellucid._measure import check_measurable
@@ -18,6 +19,7 @@ from pellucid._types import Picture
 from pellucid.adapters.image_model import ImageModel
 from pellucid.compat.attribute import attribute
 from pellucid.compat.logits import LogitsModule, logits_module, torch_adapter
+from pellucid.compat.randomness import seeded
 from pellucid.compat.spread import spread
 
 ExplainFunction = Callable[..., "np.ndarray[Any, Any]"]
@@ -60,14 +62,21 @@ def _explaining(
 
 
 def quantus_call(
-    metric: Any, model: Any, explanations: Explanation | Sequence[Explanation], **keywords: Any
+    metric: Any,
+    model: Any,
+    explanations: Explanation | Sequence[Explanation],
+    *,
+    seed: int = 0,
+    **keywords: Any,
 ) -> Any:
     """What a metric of Quantus says of explanations of images: the scores of each, as it has them.
 
     `metric` is a configured object, such as ``quantus.Sparseness()``. Where it explains changed
     images, the method, parameters and seed are those of the explanations, which must then have
-    them in common. `keywords` go to its call (`s_batch`, `channel_first`, ...).
+    them in common. What it draws follows from `seed`; `keywords` go to its call (`s_batch`,
+    `channel_first`, ...).
     """
+    seed = integer("seed", seed, 0)
     found = [explanations] if isinstance(explanations, Explanation) else list(explanations)
     adapter = torch_adapter(model)
     _check_images(adapter, found)
@@ -83,7 +92,8 @@ def quantus_call(
         "explain_func": _again(found),
         "device": str(adapter.device),
     }
-    return metric(**(known | keywords))
+    with seeded(seed, adapter.device):
+        return metric(**(known | keywords))
 
 
 def _shared(explanation: Explanation) -> np.ndarray[Any, Any]:
