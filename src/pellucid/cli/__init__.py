@@ -6,6 +6,7 @@ import sys
 
 import typer
 
+from pellucid.cli._version import version
 from pellucid.cli.demo import demo
 from pellucid.cli.explain import explain
 from pellucid.cli.explore import explore
@@ -13,11 +14,11 @@ from pellucid.cli.lists import methods, metrics, models
 
 app = typer.Typer(
     name="pellucid",
-    help="See what a Transformer sees: explain predictions of text and image models.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.callback()(version)
 for command in (explain, explore, methods, metrics, models, demo):
     app.command()(command)
 
