@@ -222,6 +222,17 @@ def test_names_settings_and_numbers_are_kept(tiny, tmp_path):
     assert measured.value is not None
 
 
+def test_a_method_of_captum_in_a_table_beside_ours(tiny):
+    model = tiny("vit")
+    theirs = compat.captum(captum.Saliency, reduce="max", signed=False)
+    table = pellucid.evaluate(
+        model, sample_inputs(model), methods=["gradient", theirs], metrics=["deletion"]
+    )
+    ours, other = table.rows
+    assert other.method.startswith("captum.Saliency")
+    assert other.mean == pytest.approx(ours.mean, abs=1e-6)
+
+
 def test_wrong_uses_are_refused(tiny):
     model = tiny("vit")
     with pytest.raises(ArgumentError, match="this makes no attribution"):

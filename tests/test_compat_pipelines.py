@@ -39,6 +39,10 @@ def test_a_pipeline_is_explained_and_measured(task):
     metric = "deletion" if task == "image-classification" else "comprehensiveness"
     numbers = [pellucid.measure(one, found, metric=metric).value for one in (made, model)]
     assert numbers[0] == numbers[1] is not None
+    tables = [
+        pellucid.evaluate(one, [raw], methods=["random"], metrics=[metric]) for one in (made, model)
+    ]
+    assert tables[0].rows[0].mean == tables[1].rows[0].mean is not None
     fitting = [[e.name for e in pellucid.list_methods(one) if e.fits] for one in (made, model)]
     assert fitting[0] == fitting[1] != []
 

@@ -30,7 +30,7 @@ def test_one_row_a_token(pandas, tiny):
     np.testing.assert_array_equal(table["score"].to_numpy(np.float32), ex.scores.numpy())
     content = table[table["role"] == "content"]
     for row in content.itertuples():
-        assert ex.item.parts[row.part][int(row.start) : int(row.end)] == row.token
+        assert ex.item.parts[row.part][row.start : row.end] == row.token
     special = table[table["role"] == "special"]
     assert special["token"].tolist() == ["[CLS]", "[SEP]", "[SEP]"]
     assert special["start"].isna().all()
@@ -109,7 +109,7 @@ def test_a_dataset_has_one_kind_of_rows(tiny):
 def test_a_missing_library_is_named(library, monkeypatch, tiny):
     ex = pellucid.explain(tiny("bert"), "fine", method="random")
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ArgumentError, match=r"pip install 'pellucid\[tables\]'"):
+    with pytest.raises(ArgumentError, match=rf"pip install 'pellucid\[{library}\]'"):
         ex.to_pandas() if library == "pandas" else compat.to_dataset(ex)
 
 

@@ -159,6 +159,7 @@ NEVER = {
     "metrics": "adapters data _explain _measure methods viz cli",
     "compat": "data explorer viz cli testing",
     "viz": "adapters methods metrics _case _explain _measure cli",
+    "bench": "cli testing",
     "_store": "adapters methods metrics _case _explain viz cli",
     "_results": "adapters methods metrics _case _explain cli",
 }
@@ -179,7 +180,7 @@ def test_imports_point_downwards(part):
 
 
 @pytest.mark.parametrize(
-    "library", ["torchvision", "timm", "zennit", "lxt", "quantus", "captum", "shap", "pandas"]
+    "library", ["torchvision", "timm", "zennit", "lxt", "quantus", "captum", "shap"]
 )
 def test_libraries_that_are_not_imported(library):
     users = [path.name for path in FILES if library in {m.split(".")[0] for m in imports(path)}]

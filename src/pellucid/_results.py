@@ -200,7 +200,7 @@ class Explanation:
 
     def to_pandas(self, by: Literal["token", "word"] = "token") -> Any:
         """A table with one row a token (or word), or one a patch or pixel of an image."""
-        from pellucid._tables import to_pandas
+        from pellucid._tabular import to_pandas
 
         return to_pandas(self, by)
 

@@ -5,7 +5,7 @@ Nothing here imports Captum or Quantus: what is theirs is handed in by the one w
 
 from __future__ import annotations
 
-from pellucid._tables import to_dataset
+from pellucid._tabular import to_dataset
 from pellucid.compat.attribute import attribute
 from pellucid.compat.captum import captum
 from pellucid.compat.explanation import explanation

@@ -13,6 +13,7 @@ from pellucid._results import Explanation
 from pellucid._types import Picture, Text
 
 By = Literal["token", "word"]
+_PLACES = ("start", "end", "top", "left", "bottom", "right")
 
 
 def to_pandas(explanation: Explanation, by: By = "token") -> Any:
@@ -27,7 +28,9 @@ def to_pandas(explanation: Explanation, by: By = "token") -> Any:
             )
         )
     rows = _words(explanation) if by == "word" else _rows(explanation)
-    return _library("pandas").DataFrame(rows)
+    table = _library("pandas").DataFrame(rows)
+    places = [name for name in _PLACES if name in table.columns]  # none of the model's own tokens
+    return table.astype(dict.fromkeys(places, "Int64"))
 
 
 def to_dataset(explanations: Explanation | Sequence[Explanation]) -> Any:
@@ -128,6 +131,6 @@ def _library(name: str) -> Any:
                 f"this table needs {name}",
                 got=f"no installed {name}",
                 expected="the extra that makes tables",
-                instead="pip install 'pellucid[tables]'",
+                instead=f"pip install 'pellucid[{name}]'",
             )
         ) from None
