@@ -153,15 +153,15 @@ NEVER = {
     "relevance": "adapters methods metrics _case _explain _measure viz cli",
     "surrogates": "record relevance geometry adapters methods metrics _case _explain viz cli",
     "geometry": "adapters methods metrics _case _explain _measure viz cli",
-    "adapters": "data methods metrics _case _explain _measure viz cli",
+    "adapters": "data methods metrics _case _explain _measure viz cli compat",
     "data": "methods metrics _case _explain _measure _truth explorer viz cli",
-    "methods": "adapters data _explain _measure viz cli",
-    "metrics": "adapters data _explain _measure methods viz cli",
+    "methods": "adapters data _explain _measure viz cli compat",
+    "metrics": "adapters data _explain _measure methods viz cli compat",
     "compat": "data explorer viz cli testing",
-    "viz": "adapters methods metrics _case _explain _measure cli",
+    "viz": "adapters methods metrics _case _explain _measure cli compat",
     "bench": "cli testing",
     "_store": "adapters methods metrics _case _explain viz cli",
-    "_results": "adapters methods metrics _case _explain cli",
+    "_results": "adapters methods metrics _case _explain cli compat",
 }
 
 

@@ -6,13 +6,14 @@ Nothing here imports Captum or Quantus: what is theirs is handed in by the one w
 from __future__ import annotations
 
 from pellucid._tabular import to_dataset
-from pellucid.compat.attribute import attribute
+from pellucid.compat.attribute import Attributor, attribute
 from pellucid.compat.captum import captum
 from pellucid.compat.explanation import explanation
 from pellucid.compat.logits import LogitsModule, encoded, logits_module
 from pellucid.compat.quantus import quantus_call, quantus_explain_func
 
 __all__ = [
+    "Attributor",
     "LogitsModule",
     "attribute",
     "captum",

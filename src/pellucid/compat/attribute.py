@@ -50,10 +50,11 @@ class Attributor:
     ) -> Tensor:
         """Scores of the shape of `inputs`: pixels (b c h w), or the ids of texts (b t).
 
-        An image has the sum that its patches and pixels had (`pellucid.compat.spread`). `target` is
-        a class for all inputs or one for each, as a list or tensor; None is what the model predicts
-        for each. For texts, `additional_forward_args` are those of a `logits_module`: the
-        attention mask first.
+        A patch's score is shared evenly by its pixels and theirs by their channels, so that sums
+        stay; scores of the model's own tokens ([CLS]) have no pixel and are left out. `target` is a
+        class for all inputs or one for each, as a list or tensor; None is what the model predicts
+        for each. For texts, `additional_forward_args` are those of a `logits_module`: the attention
+        mask first.
         """
         batch = self._batch(inputs, additional_forward_args)
         self.adapter.check_state()
@@ -132,18 +133,21 @@ def _targets(target: Any, count: int, spec: Method) -> dict[Target, list[int]]:
 
 
 def _check_tensor(inputs: Any, adapter: TorchAdapter) -> None:
-    embedded = isinstance(inputs, Tensor) and inputs.is_floating_point() and adapter.kind == "text"
-    if not isinstance(inputs, Tensor) or embedded or len(inputs) == 0:
-        raise ArgumentError(
-            explain_error(
-                "a method of pellucid is given what the model reads, as one tensor",
-                got="word embeddings, in which no tokens can be told apart from padding"
-                if embedded
-                else type(inputs).__name__
-                if not isinstance(inputs, Tensor)
-                else "an empty tensor",
-                expected="ids (batch, tokens)" if adapter.kind == "text" else "pixels (b c h w)",
-                instead="x, rest = pellucid.compat.encoded(model, inputs"
-                + (", at='ids')" if adapter.kind == "text" else ")"),
-            )
+    ids = adapter.kind == "text"
+    if not isinstance(inputs, Tensor):
+        got = type(inputs).__name__
+    elif ids and inputs.is_floating_point():
+        got = "word embeddings, in which tokens cannot be told from padding"
+    elif inputs.numel() == 0:
+        got = "an empty tensor"
+    else:
+        return
+    raise ArgumentError(
+        explain_error(
+            "a method of pellucid is given what the model reads, as one tensor",
+            got=got,
+            expected="ids (batch, tokens)" if ids else "pixels (batch, channels, height, width)",
+            instead="x, rest = pellucid.compat.encoded(model, inputs"
+            + (", at='ids')" if ids else ")"),
         )
+    )

@@ -51,7 +51,8 @@ def captum(
     `make` is an attribution class, or a function from a module to a configured object, such as
     ``lambda module: NoiseTunnel(Saliency(module))``. It explains the target of `explain` at the
     pixels or the word embeddings; `settings` are those of its ``.attribute``, and `also` makes the
-    ones that depend on the batch (feature masks, baselines) from the `Case`.
+    ones that depend on the batch (feature masks, baselines) from the `Case`. Captum's baseline
+    stands in the place of every token, also of the model's own, which ours leave as they are.
 
     `reduce` makes one score of a token's features or a pixel's channels: their "sum", their "norm",
     or the "max" of their absolute values. `signed` is False for attributions that are sizes, as
