@@ -12,6 +12,7 @@ captum = pytest.importorskip("captum.attr", reason="captum is not installed")
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Setting forward, backward hooks:UserWarning",
+    "ignore:Setting backward hooks on ReLU:UserWarning",
     "ignore:Input Tensor:UserWarning",
     "ignore:Required Gradients:UserWarning",
 )
@@ -73,6 +74,31 @@ def test_classes_of_a_batch_are_predicted_one_by_one():
     for one, ex in zip(raw, found, strict=True):
         expected = summed(by_hand(model, one, ex.index, captum.Saliency))
         torch.testing.assert_close(ex.scores, expected)
+
+
+@pytest.mark.parametrize("family", ["bert", "bert-mlm", "vit", "plain-text"])
+@pytest.mark.parametrize("attribution", [captum.DeepLift, captum.GuidedBackprop])
+def test_methods_that_hook_the_model(family, attribution):
+    """They stand on the parts of the user's module, and only while Captum runs."""
+    model = build(family)
+    raw = sample_inputs(model)
+    found = explained(model, raw, attribution, target=1)
+    for one, ex in zip(raw, found, strict=True):
+        expected = summed(by_hand(model, one, 1, attribution))
+        torch.testing.assert_close(ex.scores, expected.to(ex.scores), rtol=1e-3, atol=1e-5)
+    check_no_trace(model, lambda: explained(model, raw, attribution, target=1))
+
+
+def test_one_at_a_time_what_is_drawn_does_not_depend_on_the_others(tiny):
+    model = tiny("bert")
+    raw = sample_inputs(model)
+
+    def noisy(texts):
+        make = lambda module: captum.NoiseTunnel(captum.Saliency(module))  # noqa: E731
+        return explained(model, texts, make, target=1, batch_size=1, nt_samples=3)
+
+    for one, other in zip(noisy(raw), noisy(raw[::-1])[::-1], strict=True):
+        assert torch.equal(one.scores, other.scores)
 
 
 def test_occlusion_of_an_image(tiny):

@@ -56,7 +56,8 @@ def captum(
 
     `reduce` makes one score of a token's features or a pixel's channels: their "sum", their "norm",
     or the "max" of their absolute values. `signed` is False for attributions that are sizes, as
-    those of `Saliency`. What Captum draws is drawn for a whole batch, from the seed.
+    those of `Saliency`. What Captum draws is drawn from the seed for a whole batch at once: with
+    ``explain(..., batch_size=1)`` an input's numbers do not depend on which others are there.
     """
     _check(make, reduce)
     name = f"captum.{getattr(make, '__name__', type(make).__name__).strip('<>')}"
@@ -64,6 +65,7 @@ def captum(
     def attributed(case: Case, **settings: Any) -> Attribution:
         x = case.input()
         rows = torch.arange(len(x), device=x.device)
+        _ = case.value  # the unchanged input runs before any hook is on the model
         tool = make(ScoreModule(case))
         given = settings | dict(also(case) if also else {})
         with seeded(case.generator(0, 0).initial_seed(), x.device):
