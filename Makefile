@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 WORKERS ?= 2
-MATRIX ?= "torch==2.6.0 transformers==5.10.1" "torch transformers"
+MATRIX ?= "torch==2.7.0 transformers==5.10.1" "torch transformers"
 VENV := .venv
 BIN := $(VENV)/bin
 
