@@ -167,4 +167,5 @@ def _inside(model: Any) -> tuple[nn.Module, Any] | None:
     module = getattr(model, "model", None)
     if isinstance(model, nn.Module) or not isinstance(module, nn.Module):
         return None
-    return module, getattr(model, "image_processor", None) or model.tokenizer
+    found = getattr(model, "image_processor", None) or getattr(model, "tokenizer", None)
+    return module, found
