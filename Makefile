@@ -2,10 +2,11 @@
 
 PYTHON ?= python3
 WORKERS ?= 2
+MATRIX ?= "torch==2.7.0 transformers==5.10.1" "torch transformers"
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test lint format bench matrix dist clean
 
 demo: $(VENV)/.core
 	$(BIN)/pellucid demo --out pellucid-demo
@@ -25,8 +26,17 @@ format: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/run.py
 
+# Each set of versions gets an environment of its own; CI gives one set a machine.
+matrix:
+	PYTHON=$(PYTHON) WORKERS=$(WORKERS) .ci/matrix $(MATRIX)
+
+dist: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/test_release.py
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
+
 clean:
-	rm -rf $(VENV) pellucid-demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-matrix pellucid-demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -198,6 +198,12 @@ class Explanation:
 
         return load(Path(path))
 
+    def to_pandas(self, by: Literal["token", "word"] = "token") -> Any:
+        """A table with one row a token (or word), or one a patch or pixel of an image."""
+        from pellucid._tabular import to_pandas
+
+        return to_pandas(self, by)
+
     def to_dict(self) -> dict[str, Any]:
         """Everything but the picture and the extras, in plain JSON types."""
         from pellucid._schema import to_document

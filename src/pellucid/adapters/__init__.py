@@ -52,10 +52,9 @@ def adapt(
     """
     if isinstance(module, Adapter):
         return module
-    inner = getattr(module, "model", None)
-    if not isinstance(module, nn.Module) and isinstance(inner, nn.Module):  # a pipeline
-        processor = processor or getattr(module, "image_processor", None) or module.tokenizer
-        module = inner
+    inside = _inside(module)
+    if inside is not None:
+        module, processor = inside[0], processor or inside[1]
     _check_module(module)
     hints = Hints(tuple(blocks) if blocks is not None else None, word_embedding, prefix, grid)
     common: dict[str, Any] = {"labels": labels, "name": name, "call": call, "hints": hints}
@@ -143,15 +142,30 @@ def blackbox(
     )
 
 
-_adapted: WeakKeyDictionary[Any, Adapter] = WeakKeyDictionary()  # so that a probe runs once
+_adapted: WeakKeyDictionary[Any, tuple[nn.Module, Any, Adapter]] = WeakKeyDictionary()
 
 
 def as_adapter(model: Any) -> Adapter:
-    """What `explain` accepts as a model; a pipeline is adapted at its first use."""
+    """What `explain` accepts as a model; a pipeline is adapted once, and again when it changes.
+
+    A bare module is adapted whenever it is given: a memory of it would keep it alive.
+    """
     if isinstance(model, Adapter):
         return model
-    found = _adapted.get(model) if getattr(model, "__weakref__", model) is not model else None
-    if found is None:
-        found = adapt(model)
-        _adapted[model] = found
-    return found
+    inside = _inside(model)
+    if inside is None:
+        return adapt(model)
+    module, processor = inside
+    known = _adapted.get(model)
+    if known is None or known[0] is not module or known[1] is not processor:
+        known = _adapted[model] = (module, processor, adapt(model))
+    return known[2]
+
+
+def _inside(model: Any) -> tuple[nn.Module, Any] | None:
+    """The module and the processor of a `transformers.pipeline`; None of anything else."""
+    module = getattr(model, "model", None)
+    if isinstance(model, nn.Module) or not isinstance(module, nn.Module):
+        return None
+    found = getattr(model, "image_processor", None) or getattr(model, "tokenizer", None)
+    return module, found

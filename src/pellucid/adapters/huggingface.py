@@ -252,8 +252,11 @@ _AUTO = {head: f"AutoModel{head}" for head in _HEADS} | {
 
 def _load_processor(transformers: Any, path: str, module: Any, options: Mapping[str, Any]) -> Any:
     if module.main_input_name == "pixel_values":
+        # from its own file: older releases offer the name above it only beside torchvision
+        from transformers.models.auto.image_processing_auto import AutoImageProcessor
+
         # the backend without torchvision, so that numbers are the same on every machine
-        return transformers.AutoImageProcessor.from_pretrained(path, backend="pil", **options)
+        return AutoImageProcessor.from_pretrained(path, backend="pil", **options)
     tokenizer = transformers.AutoTokenizer.from_pretrained(path, **options)
     if len(tokenizer) <= len(tokenizer.all_special_ids):
         raise OSError(f"its tokenizer has no words: are the tokenizer files in {path}?")

@@ -163,6 +163,11 @@ class ImageReader:
         mean, std = self._statistics(pixels)
         return (pixels - mean) / std
 
+    def denormalise(self, pixels: Tensor) -> Tensor:
+        """From what the model reads (b c h w) back to pixel values, in [0, 1] for any picture."""
+        mean, std = self._statistics(pixels)
+        return pixels * std + mean
+
     def black(self, like: Tensor) -> Tensor:
         """The black pixel in the numbers that the model reads (1 c 1 1)."""
         mean, std = self._statistics(like)

@@ -46,7 +46,10 @@ class ImageModel(TorchAdapter):
         self.reader = reader
 
     def read(self, raw: Any, target: Target, **options: Any) -> Picture:
-        picture = self.reader.read(raw, **options)
+        return self.cut(self.reader.read(raw, **options))
+
+    def cut(self, picture: Picture) -> Picture:
+        """The picture with its patches, where the model has tokens for them."""
         if Needs.TOKENS not in self.offers:
             return picture
         height, width = picture.view.shape[:2]

@@ -6,6 +6,7 @@ import sys
 
 import typer
 
+from pellucid.cli._version import version
 from pellucid.cli.bench import bench
 from pellucid.cli.demo import demo
 from pellucid.cli.evaluate import evaluate
@@ -15,11 +16,11 @@ from pellucid.cli.lists import methods, metrics, models
 
 app = typer.Typer(
     name="pellucid",
-    help="See what a Transformer sees: explain predictions of text and image models.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.callback()(version)
 for command in (explain, explore, evaluate, methods, metrics, models, demo):
     app.command()(command)
 app.add_typer(bench)
