@@ -6,6 +6,7 @@ import sys
 
 import typer
 
+from pellucid.cli.app import app as app_command
 from pellucid.cli.demo import demo
 from pellucid.cli.explain import explain
 from pellucid.cli.explore import explore
@@ -20,6 +21,7 @@ app = typer.Typer(
 )
 for command in (explain, explore, methods, metrics, models, demo):
     app.command()(command)
+app.command("app")(app_command)
 
 
 def main() -> None:

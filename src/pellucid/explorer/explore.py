@@ -36,6 +36,15 @@ from pellucid.explorer.state import Outcome
 from pellucid.record import precision
 
 _CLASS = "class"
+
+
+class Halt(Exception):  # nothing went wrong
+    """Raised by a function given as `progress`: the walk ends where it is, and is returned.
+
+    With a checkpoint, the same call goes on from the last point that was kept.
+    """
+
+
 _PAST = 1.05  # times the distance asked: no step is meant to go further
 
 
@@ -107,8 +116,11 @@ def explore(
         for part, file in zip(parts, files, strict=True):
             told = _Told(report, steps * len(found), len(part))
             found += replace(request, first=len(found)).run(part, budget, file, told)
-    for file in files:
-        file.remove()
+            if told.halted:
+                break
+        else:
+            for file in files:
+                file.remove()
     single = not several and repeats == 1
     return found[0] if single else found
 
@@ -167,9 +179,12 @@ class Request:
             if k % self.save_every == 0:
                 file.write(k, state, recorder, meter)
             report(k)
+            if report.halted:  # not in the file: from there the walk goes on
+                state.end(state.walking, Outcome.HALTED)
         recorder.finish(k)
-        file.write(k, state, recorder, meter)
-        report(self.steps)
+        if not report.halted:
+            file.write(k, state, recorder, meter)
+            report(self.steps)
         return recorder
 
     def _one(
@@ -206,16 +221,20 @@ class Request:
         )
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Told:
-    """Steps of one batch as steps of the whole call."""
+    """Steps of one batch as steps of the whole call, until whoever is told says to halt."""
 
     report: Callable[[int], None]
     before: int
     walks: int
+    halted: bool = False
 
     def __call__(self, k: int) -> None:
-        self.report(self.before + k * self.walks)
+        try:
+            self.report(self.before + k * self.walks)
+        except Halt:
+            self.halted = True
 
 
 def _goal(goal: Any) -> tuple[str, Target]:
