@@ -149,16 +149,17 @@ def imports(path):
 FOUNDATION = ["_errors", "_needs", "_types", "_words", "_target"]
 NEVER = {
     **{name: "* but " + " ".join(FOUNDATION) for name in FOUNDATION},
-    "record": "relevance adapters methods metrics _case _explain _measure viz cli",
-    "relevance": "adapters methods metrics _case _explain _measure viz cli",
-    "surrogates": "record relevance geometry adapters methods metrics _case _explain viz cli",
-    "geometry": "adapters methods metrics _case _explain _measure viz cli",
-    "adapters": "methods metrics _case _explain _measure viz cli",
-    "methods": "adapters _explain _measure viz cli",
-    "metrics": "adapters _explain _measure methods viz cli",
-    "viz": "adapters methods metrics _case _explain _measure cli",
-    "_store": "adapters methods metrics _case _explain viz cli",
-    "_results": "adapters methods metrics _case _explain cli",
+    "record": "relevance adapters methods metrics _case _explain _measure viz app cli",
+    "relevance": "adapters methods metrics _case _explain _measure viz app cli",
+    "surrogates": "record relevance geometry adapters methods metrics _case _explain viz app cli",
+    "geometry": "adapters methods metrics _case _explain _measure viz app cli",
+    "adapters": "methods metrics _case _explain _measure viz app cli",
+    "methods": "adapters _explain _measure viz app cli",
+    "metrics": "adapters _explain _measure methods viz app cli",
+    "viz": "adapters methods metrics _case _explain _measure app cli",
+    "_store": "adapters methods metrics _case _explain viz app cli",
+    "_results": "adapters methods metrics _case _explain app cli",
+    "app": "cli testing",
 }
 
 
