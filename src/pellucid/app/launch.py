@@ -89,6 +89,7 @@ def _serve(gr: Any, demo: Any, host: str, port: int, browser: bool) -> None:
             theme=gr.themes.Base(font=_FONTS, font_mono=_MONO, primary_hue="blue"),
             css=style,
             head=f"<script>{script}</script>",
+            app_kwargs={"middleware": _guards(host)},
         )
     except OSError as error:
         raise ArgumentError(
@@ -99,6 +100,19 @@ def _serve(gr: Any, demo: Any, host: str, port: int, browser: bool) -> None:
                 instead=f"pellucid app --port {port + 1}",
             )
         ) from None
+
+
+def _guards(host: str) -> list[Any]:
+    """What stands before the server of one machine: a name that merely leads here is no reason.
+
+    Otherwise another page could reach the app by a name of its own that it lets point to us.
+    """
+    from starlette.middleware import Middleware
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+    if host not in LOOPBACK:
+        return []
+    return [Middleware(TrustedHostMiddleware, allowed_hosts=[*LOOPBACK, "[::1]"])]
 
 
 def _gradio() -> Any:
