@@ -51,7 +51,7 @@ GRADIENT = "gradient_x_input"
 ROWS = {  # family, input and options of `explain`; the error; what its message holds
     # names
     "method": ("bert", {"method": "rolout"}, ArgumentError, ["method", "rolout", "'rollout'"]),
-    "method far away": ("bert", {"method": "xyz"}, ArgumentError, ["method", "xyz", "rollout"]),
+    "method far away": ("bert", {"method": "xyz"}, ArgumentError, ["method", "xyz", "attn_lrp"]),
     "method in capitals": ("bert", {"method": "Rollout"}, ArgumentError, ["method='rollout'"]),
     "method as number": ("bert", {"method": 3}, ArgumentError, ["method", "3"]),
     "no method": ("bert", {"method": None}, ArgumentError, ["method", "None"]),
@@ -217,12 +217,12 @@ def test_explain_says_what_is_wrong(tiny, regression, row):
     ("options", "fragments"),
     [
         ({"metric": "deletoin"}, ["metric", "deletoin", "'deletion'"]),
-        ({"metric": "no_such"}, ["metric", "no_such", "text_deletion"]),
+        ({"metric": "no_such"}, ["metric", "no_such", "deletion"]),
         ({"metric": None}, ["metric", "None"]),
         ({"metric": ["deletion"]}, ["metric"]),
-        ({"metric": "text_deletion", "stpe": 2}, ["stpe", "'step'"]),
-        ({"metric": "text_deletion", "step": 0}, ["step=0", "1"]),
-        ({"metric": "text_deletion", "step": 1.5}, ["step=1.5"]),
+        ({"metric": "text_deletion", "gird": "tokens:2"}, ["gird", "'grid'"]),
+        ({"metric": "text_deletion", "grid": "tokens:0"}, ["tokens:0", "tokens:5"]),
+        ({"metric": "text_deletion", "grid": "tokens:1.5"}, ["tokens:1.5"]),
         ({"metric": "text_deletion", "ties": "rnd"}, ["ties='rnd'", "random"]),
         ({"metric": "text_deletion", "target": "LABEL_7"}, ["target", "LABEL_7"]),
         ({"metric": "text_deletion", "target": 9}, ["target", "9", "0 to 2"]),

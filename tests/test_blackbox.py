@@ -25,7 +25,7 @@ def brightness(images):
 
 @pytest.fixture
 def box():
-    return pellucid.blackbox(judge, kind="text", labels=["negative", "positive"], scores="logits")
+    return pellucid.blackbox(judge, kind="text", labels=["negative", "positive"], gives="logits")
 
 
 @pytest.fixture
@@ -102,6 +102,82 @@ def test_images_arrive_in_their_size(lamp):
     assert found.label == "light"
 
 
+@pytest.mark.parametrize(
+    ("gives", "answer"),
+    [
+        ("logits", lambda x: np.stack([0 * x, x], axis=1)),
+        ("logits", lambda x: np.stack([0 * x + 3, x + 3], axis=1)),
+        ("log_probabilities", lambda x: np.stack([-np.log1p(np.exp(x)), -np.log1p(np.exp(-x))], 1)),
+        ("probabilities", lambda x: np.stack([sigmoid(-x), sigmoid(x)], axis=1)),
+        ("log_odds", lambda x: x),
+        ("log_odds", lambda x: x[:, None]),
+    ],
+)
+def test_every_kind_of_answer_is_one_distribution(gives, answer):
+    def function(texts):
+        return answer(np.array([row[1] for row in judge(texts)]))
+
+    box = pellucid.blackbox(function, kind="text", labels=["no", "yes"], gives=gives)
+    for text, odds in [("good", 2.0), ("a bad film", -3.0)]:
+        found = pellucid.explain(
+            box, text, method="occlusion", target=pellucid.Target.log_odds("yes")
+        )
+        assert found.value == pytest.approx(odds)
+        assert found.prediction["yes"] == pytest.approx(sigmoid(odds))
+        expected = [WEIGHTS.get(word, 0.0) for word in text.split()]
+        assert found.scores.tolist() == pytest.approx(expected)
+
+
+def test_log_odds_explain_either_label_by_half():
+    box = pellucid.blackbox(
+        lambda texts: [row[1] for row in judge(texts)],
+        kind="text",
+        labels=["no", "yes"],
+        gives="log_odds",
+    )
+    for label, half in [("yes", -1.5), ("no", 1.5)]:
+        target = pellucid.Target.logit(label)
+        found = pellucid.explain(box, "a bad film", method="occlusion", target=target)
+        assert found.value == half
+        assert found.scores.tolist() == [0, half, 0]
+
+
+@pytest.mark.parametrize(
+    ("gives", "row", "error"),
+    [
+        ("probabilities", [0.5, 0.6], ModelError),
+        ("probabilities", [-0.5, 1.5], ModelError),
+        ("probabilities", [0.0, 1.0], NumericalError),
+        ("probabilities", [np.nan, 1.0], NumericalError),
+        ("log_probabilities", [0.5, 0.5], ModelError),
+        ("log_probabilities", [-np.inf, 0.0], NumericalError),
+        ("log_odds", [0.5, 0.5], ModelError),
+        ("logits", [0.0, -np.inf], NumericalError),
+        (None, [0.25, 0.75], ModelError),
+    ],
+)
+def test_answers_that_are_not_what_was_said(gives, row, error):
+    box = pellucid.blackbox(
+        lambda texts: [row] * len(texts), kind="text", labels=["no", "yes"], gives=gives
+    )
+    with pytest.raises(error) as caught:
+        pellucid.explain(box, "a film", method="random")
+    assert "got:" in str(caught.value)
+    assert "instead:" in str(caught.value)
+
+
+def test_probabilities_in_few_digits_are_probabilities():
+    row = torch.tensor([0.3, 0.7], dtype=torch.bfloat16)
+    box = pellucid.blackbox(
+        lambda texts: row.repeat(len(texts), 1),
+        kind="text",
+        labels=["no", "yes"],
+        gives="probabilities",
+    )
+    found = pellucid.explain(box, "a film", method="random")
+    assert found.prediction["yes"] == pytest.approx(0.7, abs=3e-3)
+
+
 # ---- wrong answers -------------------------------------------------------------------------------
 
 
@@ -152,8 +228,48 @@ def test_an_error_of_the_function_is_its_own():
         raise ZeroDivisionError("mine")
 
     box = pellucid.blackbox(broken, kind="text", labels=["a"])
-    with pytest.raises(ZeroDivisionError, match="mine"):
+    with pytest.raises(
+        ModelError, match=r"ZeroDivisionError: mine\n.*1 inputs.*'a film'"
+    ) as caught:
         pellucid.explain(box, "a film", method="random")
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("passing", [KeyboardInterrupt, MemoryError])
+def test_what_is_not_an_error_of_the_function_passes(passing):
+    def stopped(texts):
+        raise passing
+
+    box = pellucid.blackbox(stopped, kind="text", labels=["a"])
+    with pytest.raises(passing):
+        pellucid.explain(box, "a film", method="random")
+
+
+def test_fewer_inputs_where_memory_runs_out():
+    seen = []
+
+    def small(texts):
+        seen.append(len(texts))
+        if len(texts) > 2:
+            raise MemoryError
+        return judge(texts)
+
+    box = pellucid.blackbox(small, kind="text", labels=["a", "b"])
+    found = pellucid.explain(box, ["good"] * 4, method="random", target="b")
+    assert [one.value for one in found] == [2.0] * 4
+    assert max(seen[1:]) == 2
+
+
+def test_no_more_inputs_at_once_than_the_function_takes():
+    seen = []
+
+    def counting(texts):
+        seen.append(len(texts))
+        return judge(texts)
+
+    box = pellucid.blackbox(counting, kind="text", labels=["a", "b"], largest_batch=2)
+    pellucid.explain(box, ["a good fine film"] * 5, method="occlusion", batch_size=64)
+    assert max(seen) == 2
 
 
 @pytest.mark.parametrize(
@@ -167,7 +283,17 @@ def test_an_error_of_the_function_is_its_own():
         {"kind": "image", "size": (8, 8), "split": 0},
         {"kind": "image", "size": (8, 8), "split": -4},
         {"kind": "text", "split": 3},
+        {"kind": "text", "split": "letters"},
+        {"kind": "text", "size": (8, 8)},
+        {"kind": "text", "mask": 3},
+        {"kind": "text", "takes": "tokens"},
+        {"kind": "text", "takes": "ids"},  # of which tokenizer?
+        {"kind": "image", "size": (8, 8), "takes": "ids"},
         {"kind": "text", "labels": []},
+        {"kind": "text", "labels": [0, 1]},
+        {"kind": "text", "gives": "scores"},
+        {"kind": "text", "gives": "log_odds", "labels": ["a", "b", "c"]},
+        {"kind": "text", "largest_batch": 0},
     ],
     ids=str,
 )
@@ -187,6 +313,89 @@ def test_split_by_a_function():
     found = pellucid.explain(box, "A film. A good one. The end", method="random")
     assert [s.text for s in found.segments] == ["A film", "A good one", "The end"]
     assert [s.span for s in found.segments] == [(0, 6), (8, 18), (20, 27)]
+
+
+@pytest.mark.parametrize(
+    ("split", "text", "pieces"),
+    [
+        ("words", "It isn't bad.", ["It", "isn't", "bad", "."]),
+        ("characters", "ab c.", ["a", "b", "c", "."]),
+        ("characters", "e\u0301t 👩\u200d👧 🇫🇷🇩🇪", ["e\u0301", "t", "👩\u200d👧", "🇫🇷", "🇩🇪"]),
+        ("sentences", "One.  Two!? three", ["One.", "Two!?", "three"]),
+        ("sentences", 'He said "no." Then 3.5 left…', ['He said "no."', "Then 3.5 left…"]),
+        ("sentences", "好看。不好看!\nline", ["好看。", "不好看!", "line"]),
+    ],
+)
+def test_splits_by_name(split, text, pieces):
+    box = pellucid.blackbox(judge, kind="text", labels=["a", "b"], split=split)
+    found = pellucid.explain(box, text, method="random")
+    assert [s.text for s in found.segments] == pieces
+    assert [text[slice(*s.span)] for s in found.segments] == pieces
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
+def test_split_by_a_tokenizer(tiny, family):
+    tokenizer = tiny(family).reader.tokenizer
+    box = pellucid.blackbox(judge, kind="text", labels=["a", "b"], split=tokenizer, gives="logits")
+    text = "the film is fine"
+    found = pellucid.explain(box, text, method="occlusion")
+    model = tiny(family).read(text, pellucid.Target())
+    own = [s.span for s in model.segments if s.role == "content"]
+    assert [s.span for s in found.segments] == own
+
+
+def test_a_function_of_ids(tiny):
+    """It gets what the tokenizer makes of the text, without padding, and ids fewer."""
+    tokenizer = tiny("bert").reader.tokenizer
+    seen = []
+
+    def function(rows):
+        seen.extend(rows)
+        return [[0.0, float(sum(row))] for row in rows]
+
+    box = pellucid.blackbox(
+        function, kind="text", labels=["a", "b"], takes="ids", split=tokenizer, gives="logits"
+    )
+    texts = ["the film is fine", "bad"]
+    target = pellucid.Target.logit("b")
+    found = pellucid.explain(box, texts, method="occlusion", target=target)
+    for text, one in zip(texts, found, strict=True):
+        ids = tokenizer(text)["input_ids"]
+        assert ids in seen
+        assert all(isinstance(token, int) for token in seen[0])
+        assert one.value == sum(ids)
+        assert one.scores.tolist() == [0.0, *ids[1:-1], 0.0]
+        assert [s.role for s in one.segments][:1] == ["special"]
+    masked = pellucid.explain(box, texts[0], method="occlusion", target=target, by="mask")
+    ids = tokenizer(texts[0])["input_ids"]
+    assert masked.scores.tolist() == [0.0, *[i - tokenizer.mask_token_id for i in ids[1:-1]], 0.0]
+
+
+def test_a_function_of_ids_answers_as_the_model_does(tiny, tmp_path):
+    """The same model behind a function gives the same explanation, also from a file."""
+    model = tiny("bert")
+
+    def function(rows):
+        with torch.no_grad():
+            return [model.module(torch.tensor([row])).logits[0] for row in rows]
+
+    box = pellucid.blackbox(
+        function,
+        kind="text",
+        labels=model.labels,
+        takes="ids",
+        split=model.reader.tokenizer,
+        gives="logits",
+    )
+    for text in ("the film is fine", ("the film", "is fine")):
+        ours = pellucid.explain(box, text, method="occlusion", target=1)
+        theirs = pellucid.explain(model, text, method="occlusion", target=1)
+        torch.testing.assert_close(ours.scores, theirs.scores.double(), rtol=1e-4, atol=1e-6)
+        assert ours.segments == theirs.segments
+    ours.save(tmp_path / "one.pellucid")
+    again = pellucid.Explanation.load(tmp_path / "one.pellucid")
+    first, second = (pellucid.measure(box, e, metric="text_deletion") for e in (ours, again))
+    assert first.curve == second.curve
 
 
 @pytest.mark.parametrize(
@@ -253,6 +462,31 @@ def test_words_left_out_of_a_pair_and_a_batch(box):
     assert [s.part for s in first.segments] == [0, 0, 1]
 
 
+@pytest.mark.parametrize(
+    ("text", "dropped", "left"),
+    [
+        ("a  good film.", {1}, "a  [?] film."),
+        ("(very) good", {1, 3}, "([?]) [?]"),
+        ("a b", {0, 1}, "[?] [?]"),
+        ("很好看", {1}, "很[?]看"),
+        (("a film", "not bad"), {1, 2}, ("a [?]", "[?] bad")),
+    ],
+)
+def test_a_mask_in_the_place_of_words(text, dropped, left):
+    box = pellucid.blackbox(judge, kind="text", labels=["a", "b"], mask="[?]")
+    batch = box.encode([text], pellucid.Target())
+    keep = torch.tensor([[i not in dropped for i in range(len(batch.items[0].segments))]])
+    (changed,) = box.without(batch, keep, "mask").items
+    assert changed.parts == (left if isinstance(left, tuple) else (left,))
+    assert all(changed.parts[s.part][slice(*s.span)] == s.text for s in changed.segments)
+
+
+@pytest.mark.parametrize("by", ["mask", "unk", "pad"])
+def test_a_function_of_strings_has_no_tokens_to_put_in(box, by):
+    with pytest.raises(ArgumentError, match=f"no {by} token"):
+        pellucid.explain(box, "a good film", method="occlusion", by=by)
+
+
 # ---- methods and metrics -------------------------------------------------------------------------
 
 
@@ -296,7 +530,7 @@ def test_text_deletion_by_hand(box):
         return torch.tensor([[3.0, 1.0, 2.0]])  # good, not, bad
 
     found = pellucid.explain(box, "good not bad", method=known, target="positive")
-    measured = pellucid.measure(box, found, metric="text_deletion", step=1)
+    measured = pellucid.measure(box, found, metric="text_deletion", grid="tokens:1")
     # kept: "not", then "not bad", then "good not bad"
     curve = [sigmoid(-1), sigmoid(-4), sigmoid(-2)]
     assert measured.curve == pytest.approx(curve)

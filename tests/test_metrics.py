@@ -220,7 +220,8 @@ def test_special_tokens_are_neither_ranked_nor_removed():
     special = torch.tensor([segment.role == "special" for segment in found.segments])
     changed = replace(found, scores=found.scores.masked_fill(special, 99.0))
     one, other = (
-        pellucid.measure(model, e, metric="text_deletion", step=2) for e in (found, changed)
+        pellucid.measure(model, e, metric="text_deletion", grid="tokens:2")
+        for e in (found, changed)
     )
     assert one.value == other.value
 

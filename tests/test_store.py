@@ -116,7 +116,7 @@ def test_a_loaded_explanation_can_be_used(made, reviews, digits, tmp_path):
     patches = Explanation.load(made["patches"].save(tmp_path / "patches"))
     assert torch.equal(patches.map(), made["patches"].map())
     for model, one, metric, options in (
-        (reviews, "text", "text_deletion", {"step": 2}),
+        (reviews, "text", "text_deletion", {"grid": "tokens:2"}),
         (digits, "patches", "deletion", {"steps": 4}),
     ):
         again = Explanation.load(tmp_path / one)

@@ -255,8 +255,14 @@ def test_the_same_mask_is_read_after_tokens_are_dropped(mask):
         adapter.keep(case.batch, case.content)  # which leaves out every [MASK]
 
 
-def test_nothing_left_of_a_text_is_an_error():
+def test_an_empty_text_is_the_token_that_begins_or_ends_one():
     case = case_of("gpt2-lm")
+    start = case.adapter.reader.tokenizer.eos_token_id
+    with torch.no_grad():
+        logits = case.adapter.module(torch.tensor([[start]])).logits[:, 0]
+    expected = case.objective.of_rows(logits[:, None].expand(len(case.batch), -1, -1))
+    torch.testing.assert_close(case.drop(torch.zeros_like(case.mask)), expected)
+    case.adapter.reader.tokenizer.eos_token = None
     with pytest.raises(ValueError, match="nothing is left"):
         case.drop(torch.zeros_like(case.mask))
     bert = case_of("bert")

@@ -104,7 +104,7 @@ def test_the_patches_are_embedded_once():
     for number in range(8):
         keep[:, number, 1 + number : 13 + number] = True
     case.drop(keep)
-    assert seen == [3, 3, 1, 1, 1]  # for the class, for the stream, then 24 sets in three batches
+    assert seen == [3, 3, 1, 1]  # for the class, for the stream, then 24 sets of half the tokens
 
 
 def test_sets_that_are_equal_run_once():
@@ -173,11 +173,11 @@ def test_what_does_not_fit_is_halved_and_not_tried_again():
     model = build("bert", dtype=torch.float64)
     keep = sets_of(case_of(model), 8)
     keep[..., 1] = True
-    expected = case_of(model).drop(keep)
+    expected = case_of(model).drop(keep, "mask")
     case = case_of(model, batch_size=8)
     _ = case.value
     with Watched(model, most=4) as watched:
-        found = case.drop(keep)
+        found = case.drop(keep, "mask")
     torch.testing.assert_close(found, expected)
     assert watched.sizes.count(8) == 1
     assert max(watched.sizes[1:]) == 4

@@ -16,6 +16,7 @@ _HOME = {
     "load": "pellucid.adapters",
     "adapt": "pellucid.adapters",
     "blackbox": "pellucid.adapters",
+    "chat": "pellucid.adapters.chat",
     "Resize": "pellucid.adapters.image",
     "explain": "pellucid._explain",
     "explore": "pellucid.explorer.explore",
@@ -27,8 +28,11 @@ _HOME = {
     "Above": "pellucid.explorer.selection",
     "Rectangle": "pellucid.explorer.selection",
     "measure": "pellucid._measure",
+    "agreement": "pellucid._agreement",
     "measure_walk": "pellucid._measure_walk",
     "class_trend": "pellucid.metrics.walks.class_trend",
+    "evaluate": "pellucid._evaluate",
+    "Table": "pellucid._table",
     "report": "pellucid.viz",
     "list_methods": "pellucid._catalogue",
     "list_metrics": "pellucid._catalogue",
@@ -36,6 +40,7 @@ _HOME = {
     "Attribution": "pellucid._types",
     "Case": "pellucid._case",
     "Explanation": "pellucid._results",
+    "SlalomExplanation": "pellucid._slalom",
     "Needs": "pellucid._needs",
     "Target": "pellucid._target",
     "method": "pellucid._spec",
@@ -48,14 +53,16 @@ _HOME = {
     "ModelError": "pellucid._errors",
     "NumericalError": "pellucid._errors",
     "StoreError": "pellucid._errors",
+    "StudyError": "pellucid._errors",
     "UnsupportedCombination": "pellucid._errors",
 }
 
-_SUBMODULES = ("models", "surrogates", "testing")
+_SUBMODULES = ("bench", "data", "models", "surrogates", "testing")
 
 __all__ = sorted([*_HOME, "__version__"])
 
 if TYPE_CHECKING:
+    from pellucid._agreement import agreement as agreement
     from pellucid._case import Case as Case
     from pellucid._catalogue import list_methods as list_methods
     from pellucid._catalogue import list_metrics as list_metrics
@@ -67,21 +74,26 @@ if TYPE_CHECKING:
     from pellucid._errors import NumericalError as NumericalError
     from pellucid._errors import PellucidError as PellucidError
     from pellucid._errors import StoreError as StoreError
+    from pellucid._errors import StudyError as StudyError
     from pellucid._errors import UnsupportedCombination as UnsupportedCombination
+    from pellucid._evaluate import evaluate as evaluate
     from pellucid._explain import explain as explain
     from pellucid._measure import measure as measure
     from pellucid._measure_walk import measure_walk as measure_walk
     from pellucid._needs import Needs as Needs
     from pellucid._results import Explanation as Explanation
+    from pellucid._slalom import SlalomExplanation as SlalomExplanation
     from pellucid._spec import method as method
     from pellucid._spec import metric as metric
     from pellucid._spec import walk_metric as walk_metric
+    from pellucid._table import Table as Table
     from pellucid._target import Target as Target
     from pellucid._trajectory import Trajectory as Trajectory
     from pellucid._types import Attribution as Attribution
     from pellucid.adapters import adapt as adapt
     from pellucid.adapters import blackbox as blackbox
     from pellucid.adapters import load as load
+    from pellucid.adapters.chat import chat as chat
     from pellucid.adapters.image import Resize as Resize
     from pellucid.explorer.bounds import feasible as feasible
     from pellucid.explorer.explore import explore as explore

@@ -1,4 +1,4 @@
-"""Explaining other pixels of an image as it was explained before, for metrics that need it."""
+"""Explaining an input again as it was explained before, for metrics that need it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pellucid._explain import attribution_of
 from pellucid._results import Explanation
 from pellucid._spec import as_method
 from pellucid._target import Target
+from pellucid.adapters.base import Adapter
 from pellucid.methods import METHODS
 
 
@@ -23,21 +24,26 @@ def explain_again(
     case: Case,
     row: int,
     explanation: Explanation,
-    pixels: Tensor,
     method: Callable[..., Any] | None,
+    *,
+    pixels: Tensor | None = None,
+    adapter: Adapter | None = None,
 ) -> list[Tensor]:
-    """The map (h w) of each of several images (j c h w), made from one input of the case.
+    """What is said of one input of the case: its scores (t), or a map (h w) where it is an image.
 
-    The method, its parameters, the class and what is drawn are those of the explanation.
+    With `pixels` (j c h w) it is said of each of these images, with `adapter` by another model. The
+    method, its parameters, the class and what is drawn are those of the explanation.
     """
     spec, _ = as_method(method or explanation.method, METHODS)
     target = _frozen(explanation)
+    model = adapter or case.adapter
+    numbered = [0] if pixels is None else range(len(pixels))
 
     def work(numbers: list[int]) -> list[Tensor]:
-        batch = case.batch.take([row] * len(numbers))
+        batch = model.batch([explanation.item] * len(numbers), target)
         again = Case(
-            case.adapter,
-            case.images.with_pixels(batch, pixels[numbers]),
+            model,
+            batch if pixels is None else case.images.with_pixels(batch, pixels[numbers]),
             target,
             seed=explanation.provenance.seed,
             batch_size=case.batch_size,
@@ -45,9 +51,11 @@ def explain_again(
         )
         scores = attribution_of(again, spec, explanation.params).scores
         case.meter.forwards[row] += again.meter.forwards.sum()
+        if explanation.kind == "text":
+            return list(scores)
         return [replace(explanation, scores=one).map() for one in scores]
 
-    pieces = [chunk.tolist() for chunk in torch.arange(len(pixels)).split(case.batch_size)]
+    pieces = [chunk.tolist() for chunk in torch.tensor(numbered).split(case.batch_size)]
     return [one for _, found in in_pieces(pieces, work) for one in found]
 
 

@@ -36,20 +36,25 @@ def run_in_batches(
 
 
 def in_pieces(
-    batches: Sequence[list[int]], work: Callable[[list[int]], R]
+    batches: Sequence[list[int]],
+    work: Callable[[list[int]], R],
+    size: Callable[[list[int]], int] = len,
 ) -> Iterator[tuple[list[int], R]]:
-    """`work` on every batch, or on its halves, quarters, ... where memory runs out."""
+    """`work` on every batch, or on its halves, quarters, ... where memory runs out.
+
+    `size` says how much memory a batch needs, in any unit.
+    """
     pending = deque(batches)
-    too_many: float = math.inf  # the smallest batch that did not fit; it is not tried again
+    too_large: float = math.inf  # the smallest batch that did not fit; it is not tried again
     while pending:
         indices = pending.popleft()
-        if len(indices) < too_many:
+        if len(indices) == 1 or size(indices) < too_large:
             try:
                 result = work(indices)
             except (torch.OutOfMemoryError, MemoryError):
                 if len(indices) == 1:
                     raise
-                too_many = len(indices)
+                too_large = size(indices)
             else:
                 yield indices, result
                 continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
@@ -11,20 +11,22 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from pellucid._answers import Answers
 from pellucid._batches import Progress
 from pellucid._errors import (
     ArgumentError,
     UnsupportedCombination,
     explain_error,
 )
+from pellucid._kept import score_kept
 from pellucid._meter import Meter
 from pellucid._needs import MEANING, Needs
-from pellucid._perturb import score_kept
 from pellucid._spec import Method, Metric
 from pellucid._target import Objective, Target, check_finite
 from pellucid._types import Attribution, Batch, Picture, Removal, Text
 from pellucid.adapters.anatomy import read_tokens
 from pellucid.adapters.base import Adapter, Images
+from pellucid.adapters.randomised import randomised
 from pellucid.adapters.torch_model import TorchAdapter
 from pellucid.geometry.jacobian import Jacobian
 from pellucid.record.attention import AttentionWatch
@@ -53,6 +55,8 @@ class Case:
         meter: Meter | None = None,
         progress: Progress = False,
         again: Callable[..., list[Tensor]] | None = None,
+        classes: Sequence[int] | None = None,
+        answers: Answers | None = None,
     ) -> None:
         self.adapter = adapter
         self.batch = batch
@@ -61,7 +65,9 @@ class Case:
         self.batch_size = min(batch_size, adapter.largest_batch or batch_size)
         self.meter = meter or Meter(len(batch))
         self.progress = progress
+        self.answers = answers or Answers()
         self._again = again
+        self._decided = None if classes is None else self._objective_of(classes)
         self.used = Needs.NOTHING
         self._spec = spec
         self._purpose = "" if spec is None else f"{spec.role} {spec.name}"
@@ -86,6 +92,12 @@ class Case:
         return len(self._opened(Needs.STREAM).anatomy.blocks)
 
     @property
+    def most_at_once(self) -> int | None:
+        """How many inputs may go through at once however short they are; None: as fit."""
+        is_module = isinstance(self.adapter, TorchAdapter)
+        return self.adapter.largest_batch if is_module else self.batch_size
+
+    @property
     def mask(self) -> Tensor:
         """True where a token is real (b t)."""
         return self.batch.mask
@@ -103,7 +115,7 @@ class Case:
     @property
     def objective(self) -> Objective:
         """The target, bound to this batch."""
-        return self._known()[1]
+        return self._decided or self._known()[1]
 
     @property
     def value(self) -> Tensor:
@@ -122,7 +134,7 @@ class Case:
         """The explained number of the unchanged input; its first pass binds the target."""
         if self._clean is not None:
             return self._number(self._clean[1], output, self.batch)
-        objective = self.adapter.objective(self.target, self.batch, output)
+        objective = self._decided or self.adapter.objective(self.target, self.batch, output)
         value = self._number(objective, output, self.batch)
         rows = (
             value[:, None, None] if self.target.function else self.adapter.rows(output, self.batch)
@@ -131,6 +143,11 @@ class Case:
         check_finite(value, self.adapter.name)
         self._clean = (rows.detach(), objective, value.detach())
         return value
+
+    def _objective_of(self, classes: Sequence[int]) -> Objective:
+        """The target where the class of each input is decided already, before any pass."""
+        chosen = torch.tensor(classes, device=self.mask.device)[:, None]  # b 1
+        return Objective(self.target, chosen, independent=self.adapter.task == "multilabel")
 
     def _number(self, objective: Objective, output: Any, batch: Batch) -> Tensor:
         if self.target.function is not None:
@@ -364,6 +381,22 @@ class Case:
         self._use(Needs.TOKEN_DROP)
         return score_kept(self, keep, by)
 
+    @property
+    def can_be_emptied(self) -> bool:
+        """Whether tokens can be left out until nothing is left of what the user gave.
+
+        Not so for an image where a mean over patches is read.
+        """
+        if Needs.TOKEN_DROP not in self.adapter.offers or self.kind == "text":
+            return Needs.TOKEN_DROP in self.adapter.offers
+        readout = cast(TorchAdapter, self.adapter).anatomy.readout
+        return readout is not None and bool(readout.singles) and not readout.patches
+
+    def drop_logits(self, keep: Tensor, by: Removal = "delete") -> Tensor:
+        """The logits of every class with only the tokens where `keep` is true: b m t -> b m k c."""
+        self._use(Needs.TOKEN_DROP)
+        return score_kept(self, keep, by, self.logits_of)
+
     def blank(self, by: Removal) -> Tensor:
         """The word embeddings with one token in the place of all that the user gave (b t d)."""
         adapter = self._opened(Needs.GRADIENTS)
@@ -384,20 +417,54 @@ class Case:
         check_finite(value, self.adapter.name)
         return value
 
-    def classes_of(self, batch: Batch, rows: Tensor) -> Tensor:
-        """The class predicted for each input of another batch, made from these rows of ours."""
+    def logits_of(self, batch: Batch, rows: Tensor) -> Tensor:
+        """The logits (j k c) of another batch, whose inputs were made from these rows of ours."""
         self.meter.forward(rows)
         with torch.no_grad():
-            logits = self.adapter.rows(self.adapter.output(batch), batch)[:, 0]
+            logits = self.adapter.rows(self.adapter.output(batch), batch)
         check_finite(logits, self.adapter.name)
-        return logits.argmax(dim=-1)
+        return logits
+
+    def answer(self, batch: Batch, rows: Tensor) -> Tensor:
+        """All that metrics read of another batch, whose inputs were made from these rows of ours.
+
+        Every quantity of the class, and the class predicted (j q+1).
+        """
+        logits = self.logits_of(batch, rows)
+        numbers = self.objective.take(rows).all_of_rows(logits)
+        return torch.cat([numbers, logits[:, :1].argmax(dim=-1)], dim=1)
+
+    @cached_property
+    def questions(self) -> tuple[Hashable, ...]:
+        """What is asked about each input: which class, where it is read, against which other."""
+        assert self.objective.classes is not None
+        classes = [tuple(row) for row in self.objective.classes.tolist()]
+        items = [_digest(0, "", item) for item in self.batch.items]
+        place = (self.target.mask, self.objective.against)
+        return tuple((item, own, place) for item, own in zip(items, classes, strict=True))
 
     def explained_again(
-        self, row: int, explanation: Any, pixels: Tensor, method: Callable[..., Any] | None = None
+        self,
+        row: int,
+        explanation: Any,
+        method: Callable[..., Any] | None = None,
+        *,
+        pixels: Tensor | None = None,
+        adapter: Adapter | None = None,
     ) -> list[Tensor]:
-        """The maps of other pixels (j c h w) for one input, by what explained it; for metrics."""
+        """What explained one input says of it again: scores (t) or maps (h w); for metrics.
+
+        With `pixels` (j c h w) it says it of each of these images, with `adapter` of another model.
+        """
         assert self._again is not None, "only a case of `measure` can explain again"
-        return self._again(self, row, explanation, pixels, method)
+        return self._again(self, row, explanation, method, pixels=pixels, adapter=adapter)
+
+    def randomised(self, *, cascading: bool) -> Iterator[tuple[str, Adapter]]:
+        """A copy of the model, part by part from the prediction down, with weights drawn anew.
+
+        When `cascading`, the parts before stay as they were drawn. The model itself is untouched.
+        """
+        return randomised(self._opened(Needs.STREAM), cascading=cascading, seed=self.seed)
 
     # ---- randomness --------------------------------------------------------------------------
 
@@ -409,6 +476,12 @@ class Case:
         not draw what the method that it measures had drawn.
         """
         return tuple(torch.Generator().manual_seed(seed) for seed in self._seeds)
+
+    def generators_of(self, purpose: str) -> tuple[torch.Generator, ...]:
+        """One more source an input, the same for all methods, and the same for all metrics."""
+        role = "" if self._spec is None else self._spec.role
+        seeds = [_digest(self.seed, f"{role}s' {purpose}", item) for item in self.batch.items]
+        return tuple(torch.Generator().manual_seed(seed) for seed in seeds)
 
     def generator(self, row: int, number: int) -> torch.Generator:
         """The randomness of one version of an input, the same whenever that version is made."""

@@ -10,7 +10,7 @@ from typing import Any, cast, get_args
 import torch
 from torch import Tensor
 
-from pellucid._arguments import integer
+from pellucid._arguments import integer, real
 from pellucid._batches import Progress, run_in_batches
 from pellucid._case import Case
 from pellucid._errors import ArgumentError, InputError, NumericalError, explain_error
@@ -22,6 +22,7 @@ from pellucid._results import Explanation, Unit
 from pellucid._spec import Method, as_method, bound_parameters
 from pellucid._target import Target
 from pellucid._types import Attribution, Batch, Picture, Text
+from pellucid._views import view_of
 from pellucid._windows import explain_in_windows
 from pellucid.adapters import as_adapter
 from pellucid.adapters.base import Adapter
@@ -44,6 +45,7 @@ def explain(
     seed: int = 0,
     batch_size: int = 8,
     budget: int | None = None,
+    seconds: float | None = None,
     progress: Progress = None,
     long: LongText = "refuse",
     **params: Any,
@@ -58,8 +60,10 @@ def explain(
 
     Other arguments: `seed` decides all randomness; `batch_size` inputs go through the model at once
     (halved by itself when memory runs out); `budget` is the most model evaluations an input may
-    cost; `progress` is True, False, a function of (done, total), or None for bars on a terminal;
-    `long` says what happens to a text that does not fit: "refuse", "truncate", or "windows".
+    cost, `seconds` the most time, after which methods that sample tell how far they came, and
+    others raise `BudgetExceeded`; `progress` is True, False, a function of (done, total), or None
+    for bars on a terminal; `long` says what happens to a text that does not fit: "refuse",
+    "truncate", or "windows".
     """
     adapter = as_adapter(model)
     spec, settings = as_method(method, METHODS)
@@ -69,11 +73,13 @@ def explain(
     )
     seed, batch_size = integer("seed", seed, 0), integer("batch_size", batch_size, 1, 8)
     budget = None if budget is None else integer("budget", budget, 1, 1000)
-    _check_policies(long, progress)
+    seconds = None if seconds is None else _checked_seconds(seconds)
+    _check_policy(long)
+    check_progress(progress)
     adapter.check_state()
     adapter.weights_hash()  # which finds bad weights, and is kept for the provenance
     require(adapter, spec, METHODS)
-    engine = _Engine(adapter, spec, params, seed, batch_size, budget)
+    engine = Engine(adapter, spec, params, seed, batch_size, budget, seconds)
     raw, several = gathered(inputs)
     options = {"long": long} if adapter.kind == "text" else {}
     items = each(raw, lambda one: adapter.read(one, goal, **options))
@@ -86,7 +92,7 @@ def explain(
 
 
 @dataclass(frozen=True)
-class _Engine:
+class Engine:
     """A model, a configured method, and how many inputs at a time."""
 
     adapter: Adapter
@@ -94,7 +100,8 @@ class _Engine:
     params: Mapping[str, Any]
     seed: int
     batch_size: int
-    budget: int | None
+    budget: int | None = None
+    seconds: float | None = None
 
     def fits(self, item: Text | Picture) -> bool:
         """Whether the model can read the input as a whole."""
@@ -144,16 +151,16 @@ class _Engine:
             seed=self.seed,
             batch_size=self.batch_size,
             spec=self.spec,
-            meter=Meter(len(batch), self.budget),
+            meter=Meter(len(batch), self.budget, seconds=self.seconds),
             progress=None if callable(progress) else progress,
         )
         began = time.perf_counter()
-        with precision.formulas(self.adapter.device):
+        with precision.formulas(self.adapter.device), self.adapter.noted() as remarks:
             attribution = attribution_of(case, self.spec, self.params)
             case.value  # noqa: B018  # decided here for methods that never ran the unchanged input
         seconds = (time.perf_counter() - began) / len(batch)
         return [
-            _one(case, self.spec, self.params, attribution, row, seconds)
+            _one(case, self.spec, self.params, attribution, row, seconds, remarks)
             for row in range(len(batch))
         ]
 
@@ -202,13 +209,15 @@ def _one(
     attribution: Attribution,
     row: int,
     seconds: float,
+    remarks: Sequence[str],
 ) -> Explanation:
     """The explanation of one input of the batch."""
     item = case.batch.items[row]
     scores, real = attribution.scores, case.mask[row].cpu()
     own = scores[row][real] if scores.dim() == 2 else scores[row]
+    extras = {name: _extra(case, found, row) for name, found in attribution.extras.items()}
     notes = attribution.notes[row] if attribution.notes else ()
-    return Explanation(
+    return view_of(extras)(
         scores=own.clone(),
         item=replace(item, notes=()),
         method=spec.name,
@@ -223,11 +232,17 @@ def _one(
         prediction=prediction_of(case, row),
         logits=_logits(case, row),
         provenance=provenance_of(case, row, seconds),
-        extras={
-            name: tensor[row].detach().cpu().clone() for name, tensor in attribution.extras.items()
-        },
-        notes=(*item.notes, *notes),
+        extras=extras,
+        notes=(*item.notes, *notes, *remarks),
     )
+
+
+def _extra(case: Case, found: Tensor | Sequence[Tensor], row: int) -> Tensor:
+    """What else is said of one input; numbers of tokens lose those on padding."""
+    own = found[row].detach().cpu()
+    if isinstance(found, Tensor) and found.shape == case.mask.shape:
+        own = own[case.mask[row].cpu()]
+    return own.clone()
 
 
 def _unit(case: Case) -> Unit:
@@ -271,7 +286,21 @@ def _logits(case: Case, row: int) -> Tensor:
     return rows.clone() if len(rows) <= _MANY else rows.new_empty(0)
 
 
-def _check_policies(long: Any, progress: Any) -> None:
+def _checked_seconds(seconds: Any) -> float:
+    found = real("seconds", seconds, 10.0)
+    if found <= 0:
+        raise ArgumentError(
+            explain_error(
+                "an explanation takes time",
+                got=f"seconds={seconds!r}",
+                expected="a number above 0",
+                instead="seconds=10",
+            )
+        )
+    return found
+
+
+def _check_policy(long: Any) -> None:
     if long not in get_args(LongText):
         raise ArgumentError(
             explain_error(
@@ -281,6 +310,10 @@ def _check_policies(long: Any, progress: Any) -> None:
                 instead="long='truncate'",
             )
         )
+
+
+def check_progress(progress: Any) -> None:
+    """Refuse a way of showing progress that is none."""
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         raise ArgumentError(
             explain_error(

@@ -23,7 +23,7 @@ Pixels = np.ndarray[tuple[int, int, int], np.dtype[np.uint8]]
 
 def read_image(raw: Any, channels: int = 3) -> tuple[Image.Image, tuple[str, ...]]:
     """An 8-bit image in grey (1 channel) or RGB (3), with notes on what had to be changed."""
-    image = ImageOps.exif_transpose(_opened(raw))
+    image = ImageOps.exif_transpose(opened(raw))
     notes: list[str] = []
     if image.mode.startswith("I;16") or image.mode in ("I", "F"):
         image = _eight_bits(image)
@@ -37,7 +37,8 @@ def looks_like_image(path: str) -> bool:
     return path.lower().endswith(SUFFIXES)
 
 
-def _opened(raw: Any) -> Image.Image:
+def opened(raw: Any) -> Image.Image:
+    """An image with its values as they are stored, once it is sure that it can be held."""
     if isinstance(raw, Image.Image):
         return _checked(raw, "the image given")
     if isinstance(raw, str | Path):

@@ -2,7 +2,8 @@
 
 The versions are described, not made: each has a number, and the batch for a handful of numbers is
 built when its turn comes, so memory does not depend on how many there are. A batch may hold
-versions of several inputs; one that does not fit is halved; the budget is checked before the first.
+versions of several inputs, and of short ones more than of long ones; one that does not fit is
+halved; the budget is checked before the first.
 """
 
 from __future__ import annotations
@@ -15,13 +16,18 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pellucid._batches import in_pieces, reporting
-from pellucid._types import Batch, Removal
+from pellucid._errors import BudgetExceeded
+from pellucid._types import Batch
 
 if TYPE_CHECKING:
     from pellucid._case import Case
 
 R = TypeVar("R")
+T = TypeVar("T")
 Make = Callable[[Tensor, Tensor], Tensor]  # states from the rows they change and their numbers
+Answer = Callable[[Batch, Tensor], Tensor]  # what a batch of versions of these rows says (j ...)
+
+_ROUND = 64  # sets an input between two looks at the clock of what can be left out
 
 
 def stream(
@@ -36,20 +42,35 @@ def stream(
 
     `rows` says which input each job is a version of; `lengths`, where given, lets jobs of similar
     length share a batch, so that little of it is padding, or with `equal` only those of one length.
+    A batch then has as many tokens as one of whole inputs.
     """
     case.meter.afford(rows)
-    jobs = torch.arange(len(rows)) if lengths is None else lengths.argsort(stable=True)
-    groups = [jobs]
-    if lengths is not None and equal:
-        groups = list(jobs.split(lengths[jobs].unique_consecutive(return_counts=True)[1].tolist()))
-    chunks = [chunk.tolist() for group in groups for chunk in group.split(case.batch_size)]
-    batches = [chunk for chunk in chunks if chunk]
+    tokens = [1] * len(rows) if lengths is None else lengths.clamp(min=1).tolist()
+    longest = 1 if lengths is None else max(case.mask.shape[1], *tokens, 1)
+    batches = _batches(tokens, case.batch_size * longest, case.most_at_once, equal)
     done = 0
+
+    def size(chunk: list[int]) -> int:
+        return len(chunk) * max(tokens[job] for job in chunk)
+
     with reporting(case.progress, len(rows), "evaluating", "version", leave=False) as report:
-        for indices, found in in_pieces(batches, lambda chunk: work(torch.tensor(chunk))):
+        for indices, found in in_pieces(batches, lambda chunk: work(torch.tensor(chunk)), size):
             done += len(indices)
             report(done)
             yield torch.tensor(indices), found
+
+
+def _batches(tokens: list[int], room: int, most: int | None, equal: bool) -> list[list[int]]:
+    """Jobs by length, each batch of at most so many tokens, padding included, and jobs."""
+    batches: list[list[int]] = []
+    for job in sorted(range(len(tokens)), key=tokens.__getitem__):
+        last = batches[-1] if batches else []
+        fits = (len(last) + 1) * tokens[job] <= room and (most is None or len(last) < most)
+        if last and fits and not (equal and tokens[last[0]] != tokens[job]):
+            last.append(job)
+        else:
+            batches.append([job])
+    return batches
 
 
 def evaluate_versions(
@@ -57,21 +78,58 @@ def evaluate_versions(
     rows: Tensor,
     make: Callable[[Tensor], Batch],
     *,
+    answer: Answer | None = None,
     lengths: Tensor | None = None,
     equal: bool = False,
 ) -> Tensor:
-    """The explained number of every version (jobs), of which `make` builds the batch."""
-    values = torch.empty(len(rows), dtype=torch.float64)
+    """The explained number of every version (jobs), of which `make` builds the batch.
+
+    `answer` is what is read of a batch in its place, by default `case.score_of`.
+    """
+    read = answer or case.score_of
     found = stream(
         case,
         rows,
-        lambda jobs: case.score_of(make(jobs), rows[jobs]).cpu(),
+        lambda jobs: read(make(jobs), rows[jobs]).cpu().double(),
         lengths=lengths,
         equal=equal,
     )
-    for jobs, some in found:
-        values[jobs] = some
-    return values
+    pieces = list(found)
+    if not pieces:
+        return torch.empty(0, dtype=torch.float64)
+    jobs, values = zip(*pieces, strict=True)
+    return torch.cat(values)[torch.cat(jobs).argsort()]
+
+
+def in_time(case: Case, sets: Tensor, score: Callable[[Tensor], Tensor]) -> Tensor:
+    """`score` of the sets of each input, of as many of the first as there is time for.
+
+    From b m ... to b k, where k is m unless a time was given. The sets go through in rounds, so the
+    lengths of those that are left out are like the lengths of the others.
+    """
+    if case.meter.seconds is None:
+        return score(sets)
+    found: list[Tensor] = []
+    for some in sets.split(_ROUND, dim=1):
+        try:
+            found.append(score(some))
+        except BudgetExceeded:
+            if not (found and case.meter.late):
+                raise
+            break
+    return torch.cat(found, dim=1)
+
+
+def until_late(case: Case, found: Iterator[T]) -> Iterator[T]:
+    """What a stream gives until the time is up, and something of it in any case."""
+    some = False
+    try:
+        for one in found:
+            some = True
+            yield one
+    except BudgetExceeded:
+        if not (some and case.meter.late):
+            raise
 
 
 # ---- pixels --------------------------------------------------------------------------------------
@@ -116,9 +174,13 @@ def gradients(case: Case, count: int, make: Make) -> Iterator[tuple[Tensor, Tens
     def work(jobs: Tensor) -> Tensor:
         return case.gradient(make(rows[jobs], numbers[jobs]), rows=rows[jobs]).to(case.dtype)
 
-    for jobs, found in stream(case, rows, work):
-        yield rows[jobs], numbers[jobs], found
-    case.meter.backwards += count
+    passes = torch.zeros(len(case.batch), dtype=torch.long)
+    try:
+        for jobs, found in stream(case, rows, work):
+            passes += torch.bincount(rows[jobs], minlength=len(passes))
+            yield rows[jobs], numbers[jobs], found
+    finally:
+        case.meter.backwards += int(passes.max())
 
 
 def noise(case: Case, rows: Tensor, numbers: Tensor, x: Tensor) -> Tensor:
@@ -137,35 +199,9 @@ def noise(case: Case, rows: Tensor, numbers: Tensor, x: Tensor) -> Tensor:
     return drawn.to(x)
 
 
-# ---- tokens --------------------------------------------------------------------------------------
-
-
-def score_kept(case: Case, keep: Tensor, by: Removal = "delete") -> Tensor:
-    """The explained number with only the kept tokens: b t -> b, or b m t -> b m.
-
-    Masks that are equal are evaluated once. Images share a batch where they keep equally many.
-    """
-    several = keep.dim() == 3
-    asked = keep if several else keep[:, None]  # b m t
-    own = case.mask[:, None] & (asked.to(case.mask.device) | ~case.content[:, None])
-    distinct, places = zip(*(one.unique(dim=0, return_inverse=True) for one in own), strict=True)
-    masks = torch.cat(distinct)  # j t
-    counts = [len(one) for one in distinct]
-    rows, _ = _numbered(counts)
-    whole = case.shortened(by)
-
-    def make(jobs: Tensor) -> Batch:
-        return case.adapter.without(whole.take(rows[jobs]), masks[jobs.to(masks.device)], by)
-
-    lengths = masks.sum(dim=1).cpu() if by == "delete" else None
-    values = evaluate_versions(case, rows, make, lengths=lengths, equal=case.kind == "image")
-    values = values.to(case.mask.device)
-    found = [v[place] for v, place in zip(values.split(counts), places, strict=True)]
-    return torch.stack(found) if several else torch.cat(found)
-
-
 def _numbered(counts: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """The input of every version, and its number among that input's own."""
+    """The input of every version, and its number among that input's own; inputs take turns."""
     rows = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts, dtype=torch.long))
-    numbers = [torch.arange(count) for count in counts]
-    return rows, torch.cat(numbers) if numbers else rows
+    numbers = torch.cat([torch.arange(count) for count in counts]) if counts else rows
+    turns = numbers.argsort(stable=True)
+    return rows[turns], numbers[turns]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -15,7 +14,7 @@ from pellucid._arguments import integer
 from pellucid._errors import ArgumentError, explain_error
 from pellucid._target import Target
 from pellucid._types import Picture, Segment, Text
-from pellucid._words import group_by_word
+from pellucid._words import Aggregate, aggregation, group_by_word
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,23 +95,14 @@ class Explanation:
         """The tokens or patches, in the order of the scores."""
         return self.item.segments
 
-    def words(self, aggregate: Literal["sum", "mean", "max"] = "sum") -> list[Word]:
+    def words(self, aggregate: Aggregate = "sum") -> list[Word]:
         """The words of the text with their scores; the model's special tokens are left out.
 
         Sums keep the total of the scores; "max" takes the score of largest size, with its sign.
         """
         if not isinstance(self.item, Text):
             raise self._wrong_kind("words()", "ex.map()")
-        reduce = _AGGREGATES.get(aggregate)
-        if reduce is None:
-            raise ArgumentError(
-                explain_error(
-                    "unknown aggregate",
-                    got=f"aggregate={aggregate!r}",
-                    expected="'sum', 'mean' or 'max'",
-                    instead="aggregate='sum'",
-                )
-            )
+        reduce = aggregation("aggregate", aggregate)
         found: list[Word] = []
         for part, text in enumerate(self.item.parts):
             own = [
@@ -251,14 +241,3 @@ def _checked_size(size: Any) -> tuple[int, int]:
 def _resized(scores: Tensor, size: Sequence[int]) -> Tensor:
     found = F.interpolate(scores[None, None], tuple(size), mode="bilinear", align_corners=False)
     return found[0, 0]
-
-
-def _largest(scores: Tensor) -> Tensor:
-    return scores[scores.abs().argmax()]
-
-
-_AGGREGATES: dict[str, Callable[[Tensor], Tensor]] = {
-    "sum": torch.sum,
-    "mean": torch.mean,
-    "max": _largest,
-}

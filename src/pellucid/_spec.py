@@ -18,7 +18,8 @@ from pellucid._needs import Needs
 from pellucid._target import Quantity
 
 Better = Literal["higher", "lower"]
-TruthKind = Literal["mask", "label"]
+TruthKind = Literal["mask", "label", "rationale", "attention"]
+Reads = Quantity | Literal["explained"]
 _BOTH = ("text", "image")
 
 
@@ -64,8 +65,10 @@ class Metric:
     kinds: tuple[str, ...] = _BOTH
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     truth: TruthKind | None = None  # what it compares with, besides the model
-    reads: Quantity = "probability"  # the number of the class that a case's score is
+    reads: Reads = "probability"  # the number of the class that a case's score is
     pool: Callable[[Mapping[str, int]], float | None] | None = None  # from counts to the number
+    absolute: bool = False  # twice the scores are another explanation
+    quick: Mapping[str, Any] = field(default_factory=dict)
     role: Literal["metric"] = "metric"
 
     def __call__(self, case: Any, explanations: Any, *truths: Any, **parameters: Any) -> Any:
@@ -146,13 +149,17 @@ def metric(
     kinds: tuple[str, ...] = _BOTH,
     presets: Mapping[str, Mapping[str, Any]] | None = None,
     truth: TruthKind | None = None,
-    reads: Quantity = "probability",
+    reads: Reads = "probability",
     pool: Callable[[Mapping[str, int]], float | None] | None = None,
+    absolute: bool = False,
+    quick: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[..., Any]], Metric]:
     """Declare a metric. `better` says in which direction it improves.
 
-    `truth` is what it needs besides the model: the "mask" of the object, or the right "label". A
-    metric of a whole data set gives `pool`, which makes the number from the sum of all counts.
+    `truth` is what it needs besides the model: the "mask" of the object, the right "label", a
+    "rationale" or the "attention" of people. `reads` is the number of the class that it looks at,
+    or the one that was "explained". A metric of a whole data set gives `pool`, which makes the
+    number from the sum of all counts. `quick` are parameters with which the contract is tested.
     """
 
     def declare(function: Callable[..., Any]) -> Metric:
@@ -168,6 +175,8 @@ def metric(
             truth,
             reads,
             pool,
+            absolute,
+            quick or {},
         )
 
     return declare
@@ -271,6 +280,18 @@ def as_method(found: Any, table: Mapping[str, Method]) -> tuple[Method, dict[str
             instead="method='rollout'",
         )
     )
+
+
+def as_metric(found: Any, table: Mapping[str, Metric]) -> tuple[Metric, dict[str, Any]]:
+    """A metric given by name, as an object or as a partial of one, with its settings."""
+    if isinstance(found, partial):
+        inner, settings = as_metric(found.func, table)
+        return inner, settings | dict(found.keywords)
+    if isinstance(found, Metric):
+        return found, {}
+    if not isinstance(found, str) or found not in table:
+        raise ArgumentError(unknown_name("metric", found, table, write="metric={!r}"))
+    return table[found], {}
 
 
 def _as_tuple(cite: str | tuple[str, ...]) -> tuple[str, ...]:

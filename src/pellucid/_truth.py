@@ -1,4 +1,4 @@
-"""What a metric compares with besides the model: the mask of an object, or the right class."""
+"""What a metric compares with besides the model: a mask, the right class, or marks of people."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from PIL import Image
 from torch import Tensor
 
 from pellucid._errors import ArgumentError, explain_error
+from pellucid._marks import read_marks
 from pellucid._results import Explanation
 from pellucid._spec import Metric
-from pellucid._types import IGNORED, INSIDE, OUTSIDE
 from pellucid.adapters.base import Adapter, Images
 from pellucid.adapters.image import Preprocessing
+from pellucid.data.masks import checked_mask, moved_mask
 
 
 def read_truths(
@@ -45,52 +45,28 @@ def read_truths(
             )
         )
     if spec.truth == "label":
-        return [adapter.class_index(_named(one), "truth") for one in found]
+        return [class_of(one, adapter) for one in found]
+    if spec.truth in ("rationale", "attention"):
+        return [read_marks(one, ex) for one, ex in zip(found, explanations, strict=True)]
     preprocessing = cast(Images, adapter).reader.preprocessing
-    return [_moved(_checked(one), preprocessing) for one in found]
+    return [_moved(checked_mask(one), preprocessing) for one in found]
 
 
 _MEANING = {
     None: "nothing besides the model",
     "mask": "the mask of the object",
     "label": "the right class",
+    "rationale": "the words that people gave as their reasons",
+    "attention": "the words that people looked at",
 }
 
 
-def _named(label: Any) -> Any:
-    """A class by its name, or by a number of any library."""
-    return operator.index(label) if hasattr(label, "__index__") else label
-
-
-def _checked(mask: Any) -> np.ndarray[Any, Any]:
-    """The mask as whole numbers (h w)."""
-    if isinstance(mask, Tensor):
-        mask = mask.detach().cpu().numpy()
-    values = np.asarray(mask)
-    numbers = values.dtype.kind in "biuf"
-    if values.ndim != 2 or not values.size or not numbers or not np.isin(values, _VALUES).all():
-        shown = np.unique(values).tolist()[:5] if numbers else values.dtype
-        raise ArgumentError(
-            explain_error(
-                "this is not the mask of an object",
-                got=f"truth of shape {values.shape} with {shown}",
-                expected="(height, width) of 1 inside, 0 outside and -1 where it is not counted",
-                instead="truth=np.where(trimap == 3, -1, trimap == 1)",
-            )
-        )
-    return values.astype(np.int8)
-
-
-_VALUES = (IGNORED, OUTSIDE, INSIDE)
+def class_of(label: Any, adapter: Adapter) -> int:
+    """The number of a class, given by its name or by a number of any library."""
+    named = operator.index(label) if hasattr(label, "__index__") else label
+    return adapter.class_index(named, "truth")
 
 
 def _moved(mask: np.ndarray[Any, Any], preprocessing: Preprocessing) -> Tensor:
-    """The mask where the model sees it (h w).
-
-    Each value goes through the geometry of the image as a white picture on black; a pixel gets the
-    value that has most of it, and what lies beyond the image is not counted.
-    """
-    mode = "L" if preprocessing.channels == 1 else "RGB"
-    pictures = [Image.fromarray((mask == v).astype(np.uint8) * 255).convert(mode) for v in _VALUES]
-    shares = np.stack([preprocessing.view(picture)[..., 0] for picture in pictures])  # v h w
-    return torch.from_numpy(shares.argmax(axis=0) + IGNORED)
+    """The mask where the model sees it (h w)."""
+    return torch.from_numpy(moved_mask(mask, preprocessing)).long()

@@ -1,7 +1,7 @@
 """The plain data that flows from the input to the explanation.
 
 Axes have fixed letters everywhere: b batch, t tokens, s source tokens, h heads, l layers,
-d width, c classes, n = t * d flattened.
+d width, c classes, p people, w words, n = t * d flattened.
 """
 
 from __future__ import annotations
@@ -59,6 +59,14 @@ class Picture:
 
 
 @dataclass(frozen=True, eq=False)
+class Marks:
+    """What people marked in a text: a number for each of its words, one row a person."""
+
+    spans: tuple[tuple[int, int], ...]  # characters [start, end) of every word
+    numbers: Tensor  # p w
+
+
+@dataclass(frozen=True, eq=False)
 class Batch:
     """Several encoded inputs, padded to one length on the device of the model."""
 
@@ -102,13 +110,14 @@ class Batch:
 class Attribution:
     """What a method returns when it has more to say than its scores.
 
-    `extras` are tensors with one row an input, kept in the explanation under their names and
-    never read by a metric; `notes` are sentences for the reader, one tuple an input. `signed` is
-    given where the parameters of the method decide it.
+    `extras` are tensors with one row an input, or lists of one tensor an input, kept in the
+    explanation under their names and never read by a metric; tensors with one number a token (b t)
+    lose their padding, as scores do. `notes` are sentences for the reader, one tuple an input.
+    `signed` is given where the parameters of the method decide it.
     """
 
     scores: Tensor  # b t for tokens and patches, b h w for pixels
-    extras: Mapping[str, Tensor] = field(default_factory=dict)
+    extras: Mapping[str, Tensor | Sequence[Tensor]] = field(default_factory=dict)
     notes: Sequence[Sequence[str]] = ()
     signed: bool | None = None
 

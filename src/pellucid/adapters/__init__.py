@@ -9,10 +9,12 @@ from weakref import WeakKeyDictionary
 from torch import nn
 
 from pellucid._errors import ArgumentError, ModelError, explain_error
+from pellucid.adapters.answers import Gives
 from pellucid.adapters.base import Adapter, Kind, Task
-from pellucid.adapters.blackbox import BlackBox, Scores, Split
+from pellucid.adapters.blackbox import BlackBox, Takes, form_of
 from pellucid.adapters.huggingface import from_huggingface, is_huggingface, load
 from pellucid.adapters.module import from_module
+from pellucid.adapters.pieces import Split
 from pellucid.adapters.timm import from_timm, is_timm
 from pellucid.adapters.torch_model import Call, Hints, TorchAdapter, check_not_compiled
 from pellucid.adapters.two_towers import from_two_towers, has_two_towers
@@ -96,18 +98,26 @@ def blackbox(
     *,
     kind: Kind,
     labels: Sequence[str],
-    scores: Scores | None = None,
+    gives: Gives | None = None,
+    takes: Takes = "strings",
     split: Split | int | None = None,
+    mask: str | None = None,
     size: tuple[int, int] | None = None,
+    largest_batch: int | None = None,
     name: str | None = None,
 ) -> BlackBox:
     """Anything that maps a list of texts or images to scores, one row an input, one a label.
 
-    `scores` says what the function returns: "logits" (log-probabilities are logits too) or
-    "probabilities"; it must be said where the numbers look like probabilities. Images arrive as
-    uint8 arrays (height, width, 3) of the given `size`. `split` says what can be left out: for
-    texts a function that returns the pieces (words by default), for images the side of a square
-    patch in pixels.
+    Main arguments: `gives` says what the function returns: "logits", "log_probabilities",
+    "probabilities", or "log_odds" (one number an input, for the second of two labels); it must be
+    said where the numbers look like probabilities. Images arrive as uint8 arrays (height, width, 3)
+    of the given `size`. `split` says what can be left out: for texts "words" (also if nothing is
+    said), "characters", "sentences", a tokenizer, or a function that returns the pieces; for images
+    the side of a square patch in pixels.
+
+    Other arguments: `takes="ids"` hands texts on as lists of ids of the tokenizer that `split` is;
+    `mask` is what methods with by="mask" write in the place of a piece; `largest_batch` is the most
+    inputs that the function takes at once.
     """
     if not callable(function):
         raise ArgumentError(
@@ -127,7 +137,10 @@ def blackbox(
                 instead="kind='text'",
             )
         )
-    return BlackBox(function, kind, labels, scores=scores, split=split, size=size, name=name)
+    form = form_of(kind, labels, takes, split, mask, size)
+    return BlackBox(
+        function, kind, labels, form, gives=gives, largest_batch=largest_batch, name=name
+    )
 
 
 _adapted: WeakKeyDictionary[Any, Adapter] = WeakKeyDictionary()  # so that a probe runs once

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
@@ -102,6 +103,14 @@ class Adapter(ABC):
     @abstractmethod
     def check_state(self) -> None:
         """Raise if the model is in a state in which it cannot be explained."""
+
+    @contextmanager
+    def noted(self) -> Iterator[list[str]]:
+        """Sentences about the answers that a `with` block got, for the reader of what it made.
+
+        The list is filled when the block ends.
+        """
+        yield []
 
     def label_name(self, index: int) -> str:
         """The name of a class as the model's config has it."""

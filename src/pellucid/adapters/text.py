@@ -48,7 +48,7 @@ class TextReader:
         for row, item in enumerate(batch.items):
             assert isinstance(item, Text)
             flags = stays[row][mask[row]]
-            texts.append(_kept(item, flags.tolist()))
+            texts.append(self._begun(_kept(item, flags.tolist())))
             lines.append(self._rows(texts[-1]))
             if self.reads == "last":
                 reads.append(_last(texts[-1]))
@@ -57,6 +57,31 @@ class TextReader:
                 reads.append(_moved((batch.reads[row].cpu() - start).tolist(), flags))
         real = self._real([len(line["input_ids"]) for line in lines])
         return self._batch(texts, lines, real, reads, batch.mask.device)
+
+    def _begun(self, text: Text) -> Text:
+        """The text; where nothing is left of it, the token that begins or ends texts, alone."""
+        if any(segment.role != "continuation" for segment in text.segments):
+            return text
+        tokenizer = self.tokenizer
+        known = (tokenizer.bos_token_id, tokenizer.eos_token_id)
+        start = next((token for token in known if token is not None), None)
+        if start is None:
+            raise InputError(
+                explain_error(
+                    "nothing is left of the text",
+                    got="every token dropped, and the model adds none of its own",
+                    expected="at least one token that stays, or a tokenizer with a token that "
+                    "begins or ends a text",
+                    instead="keep at least one token",
+                )
+            )
+        assert text.rows is not None
+        own = {name: start if name == "input_ids" else 0 for name in text.rows}
+        return replace(
+            text,
+            segments=(Segment(tokenizer.decode([start]), role="special"), *text.segments),
+            rows={name: (own[name], *row) for name, row in text.rows.items()},
+        )
 
     def replaced(self, batch: Batch, keep: Tensor, by: Removal) -> Batch:
         """The batch with this token of the tokenizer wherever `keep` is false."""
@@ -251,15 +276,6 @@ class TextReader:
                     got=repr(text.parts[0][:40]),
                     expected="what TextReader.read returned",
                     instead="model.encode([text], target)",
-                )
-            )
-        if not text.rows["input_ids"]:
-            raise InputError(
-                explain_error(
-                    "nothing is left of the text",
-                    got="every token dropped, and the model adds none of its own",
-                    expected="at least one token that stays",
-                    instead="keep at least one token",
                 )
             )
         return text.rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pellucid._spec import Method
 from pellucid.methods.attcat import attcat
+from pellucid.methods.attention_flow import attention_flow
 from pellucid.methods.attn_lrp import attn_lrp
 from pellucid.methods.bt_h import bt_h
 from pellucid.methods.bt_t import bt_t
@@ -13,6 +14,8 @@ from pellucid.methods.grad_cam import grad_cam
 from pellucid.methods.gradient import gradient
 from pellucid.methods.gradient_x_input import gradient_x_input
 from pellucid.methods.integrated_gradients import integrated_gradients
+from pellucid.methods.kernel_shap import kernel_shap
+from pellucid.methods.lime import lime
 from pellucid.methods.lrp import lrp
 from pellucid.methods.occlusion import occlusion
 from pellucid.methods.partial_lrp import partial_lrp
@@ -21,6 +24,7 @@ from pellucid.methods.random import random
 from pellucid.methods.raw_attention import raw_attention
 from pellucid.methods.rise import rise
 from pellucid.methods.rollout import rollout
+from pellucid.methods.slalom import slalom
 from pellucid.methods.smoothgrad import smoothgrad
 from pellucid.methods.tam import tam
 from pellucid.methods.tis import tis
@@ -38,6 +42,7 @@ METHODS: dict[str, Method] = {
         smoothgrad,
         raw_attention,
         rollout,
+        attention_flow,
         grad_cam,
         transformer_mm,
         attcat,
@@ -53,9 +58,12 @@ METHODS: dict[str, Method] = {
         attn_lrp,
         cp_lrp,
         occlusion,
+        slalom,
         rise,
         vit_cx,
         tis,
+        lime,
+        kernel_shap,
         random,
     )
 }

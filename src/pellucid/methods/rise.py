@@ -16,9 +16,10 @@ from pellucid._arguments import integer
 from pellucid._case import Case
 from pellucid._errors import ArgumentError, explain_error
 from pellucid._needs import Needs
-from pellucid._perturb import score_pixels, sum_by_row
+from pellucid._perturb import score_pixels, sum_by_row, until_late
 from pellucid._spec import method
 from pellucid._types import Attribution
+from pellucid.methods._late import late_notes
 from pellucid.methods._rejected import rejected_notes
 
 
@@ -47,11 +48,15 @@ def rise(case: Case, *, masks: int = 4000, cells: int = 8, keep: float = 0.1) ->
         m = mask(rows, k)
         return x[rows] * m[:, None], m
 
-    for rows, _, m, p in score_pixels(case, [masks] * len(x), seen):
+    count = torch.zeros(len(x), dtype=torch.long)
+    for rows, _, m, p in until_late(case, score_pixels(case, [masks] * len(x), seen)):
         total += sum_by_row(rows, p.to(total)[:, None, None] * m, len(x))
-    scores = total / (keep * masks)  # Eq. 6
+        count += torch.bincount(rows, minlength=len(x))
+    scores = total / (keep * count.clamp(min=1).to(total)[:, None, None])  # Eq. 6
     signed = case.target.quantity != "probability"
-    return Attribution(scores, notes=rejected_notes(case), signed=signed)
+    late = late_notes(count.tolist(), masks, "masks")
+    notes = [(*told, *more) for told, more in zip(rejected_notes(case), late, strict=True)]
+    return Attribution(scores, notes=notes, signed=signed)
 
 
 def _draw(case: Case, masks: int, cells: int, keep: float) -> Callable[[Tensor, Tensor], Tensor]:

@@ -14,9 +14,10 @@ from torch import Tensor
 from pellucid._arguments import integer
 from pellucid._case import Case
 from pellucid._needs import Needs
-from pellucid._perturb import gradients, noise, sum_by_row
+from pellucid._perturb import gradients, noise, sum_by_row, until_late
 from pellucid._spec import method
 from pellucid._types import Attribution
+from pellucid.methods._late import late_notes
 
 _KIND = {"signed": lambda g: g, "abs": torch.Tensor.abs, "squared": torch.Tensor.square}
 
@@ -50,12 +51,21 @@ def smoothgrad(
     def noisy(rows: Tensor, k: Tensor) -> Tensor:
         return x[rows] + sigma[rows] * noise(case, rows, k, x)
 
-    for rows, _, found in gradients(case, integer("samples", samples, 1, 50), noisy):
+    count = torch.zeros(len(x), dtype=torch.long)
+    drawn = gradients(case, integer("samples", samples, 1, 50), noisy)
+    for rows, _, found in until_late(case, drawn):
         total += sum_by_row(rows, _KIND[variant](found), len(x))
-    mean = total / samples
+        count += torch.bincount(rows, minlength=len(x))
+    mean = total / _along(count.clamp(min=1), total)
+    late = late_notes(count.tolist(), samples, "samples")
     if variant == "signed" and case.kind == "text":
-        return Attribution(case.sum_features(mean**2).sqrt(), signed=False)
-    return Attribution(case.sum_features(mean), signed=variant == "signed")
+        return Attribution(case.sum_features(mean**2).sqrt(), notes=late, signed=False)
+    return Attribution(case.sum_features(mean), notes=late, signed=variant == "signed")
+
+
+def _along(numbers: Tensor, state: Tensor) -> Tensor:
+    """One number a state, with axes to divide it by."""
+    return numbers.to(state).view(-1, *[1] * (state.dim() - 1))
 
 
 def _range(case: Case, x: Tensor) -> Tensor:

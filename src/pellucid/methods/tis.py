@@ -14,8 +14,10 @@ from pellucid._case import Case
 from pellucid._errors import ArgumentError, explain_error
 from pellucid._kmeans import kmeans
 from pellucid._needs import Needs
+from pellucid._perturb import in_time
 from pellucid._spec import method
 from pellucid._types import Attribution
+from pellucid.methods._late import late_notes
 from pellucid.methods._rejected import rejected_notes
 
 
@@ -42,14 +44,19 @@ def tis(
     the target is another quantity, as in ``target=Target.logit("cat")``.
     """
     keep = _masks(case, integer("masks", masks, 1, 1024), _ratios(ratio), standardize)  # M: b m t
-    w = case.drop(keep).to(case.dtype)  # Eq. 4: b m
-    m = keep.to(w)
+    w = in_time(case, keep, case.drop).to(case.dtype)  # Eq. 4: b m
+    m = keep[:, : w.shape[1]].to(w)
     covered = m.sum(dim=1)  # b t
     scores = torch.einsum("bm,bmt->bt", w, m) / covered.clamp(min=1)  # Eq. 5
     missed = (case.content & (covered == 0)).sum(dim=1).tolist()
+    late = late_notes([w.shape[1]] * len(w), keep.shape[1], "sets")
     notes = [
-        (*told, *(f"{count} tokens were in none of the sets and have no score",) * (count > 0))
-        for told, count in zip(rejected_notes(case), missed, strict=True)
+        (
+            *told,
+            *more,
+            *(f"{count} tokens were in none of the sets and have no score",) * (count > 0),
+        )
+        for told, more, count in zip(rejected_notes(case), late, missed, strict=True)
     ]
     signed = case.target.quantity != "probability"
     return Attribution(scores, notes=notes, signed=signed)

@@ -28,5 +28,7 @@ def ranks(scores: Tensor, ties: Ties, generator: torch.Generator) -> Tensor:
 
 
 def tie_fraction(scores: Tensor) -> float:
-    """1 - distinct / all: how much of the order is decided by the tie policy."""
+    """1 - distinct / all: how much of the order the tie policy decides; 0 where there is none."""
+    if not scores.numel():
+        return 0.0
     return 1.0 - len(scores.unique()) / scores.numel()

@@ -53,7 +53,7 @@ def max_sensitivity(
     values = []
     for row, explanation in enumerate(explanations):
         noisy = case.pixels[row] + _noise(case, row, samples, radius).to(case.pixels)
-        clean, *others = case.explained_again(row, explanation, noisy, method)
+        clean, *others = case.explained_again(row, explanation, method, pixels=noisy)
         largest = max(float((clean - other).norm()) for other in others)
         values.append(largest / (float(clean.norm()) or 1.0))
     return Measured(values=values)

@@ -31,6 +31,7 @@ from pellucid._needs import Needs
 from pellucid._results import Explanation
 from pellucid._spec import Method, Metric, as_method
 from pellucid._target import Target
+from pellucid._words import spaced_words
 from pellucid.adapters import TorchAdapter
 from pellucid.adapters.base import Adapter
 from pellucid.methods import METHODS
@@ -114,9 +115,11 @@ def check_metric(metric: str | Metric, build: Build, **params: Any) -> None:
     from pellucid.metrics import METRICS
 
     spec = METRICS[metric] if isinstance(metric, str) else metric
+    params = {**spec.quick, **params}
     adapter = build(torch.float64)
     inputs = sample_inputs(adapter)
-    explained = explain(adapter, inputs, method="random")
+    quantity = None if spec.reads == "explained" else spec.reads
+    explained = explain(adapter, inputs, method="random", target=Target.predicted(quantity))
     if spec.kinds.count(adapter.kind) == 0 or spec.needs & ~adapter.offers:
         check_refusal(lambda: measure(adapter, explained, metric=spec, **params), adapter, spec)
         return
@@ -136,15 +139,19 @@ def check_metric(metric: str | Metric, build: Build, **params: Any) -> None:
     np.testing.assert_allclose(numbers([run(*one) for one in singles]), values, atol=1e-8)
     turned = run(explained[::-1], truths and truths[::-1], batch_size=2)[::-1]
     np.testing.assert_allclose(numbers(turned), values, atol=1e-8)
-    doubled = [replace(one, scores=one.scores * 2) for one in explained]
-    np.testing.assert_allclose(numbers(run(doubled)), values, atol=1e-8)
+    if not spec.absolute:
+        doubled = [replace(one, scores=one.scores * 2) for one in explained]
+        np.testing.assert_allclose(numbers(run(doubled)), values, atol=1e-8)
     check_no_trace(adapter, lambda: run(explained), any(one.evaluations for one in found))
 
 
 def _truths(spec: Metric, explained: Sequence[Explanation]) -> list[Any]:
-    """A small object in the middle of every image, or the class that was explained."""
+    """A small object in every image, the class that was explained, or a text's first words."""
     if spec.truth == "label":
         return [one.index for one in explained]
+    if spec.truth in ("rationale", "attention"):
+        words = [len(spaced_words(one.item.parts[0])) for one in explained]  # type: ignore[union-attr]
+        return [[float(i < many / 2) for i in range(many)] for many in words]
     mask = np.zeros((16, 16), dtype=np.int8)
     mask[4:10, 5:9] = 1
     mask[10:12] = -1
