@@ -480,6 +480,23 @@ def test_scores_without_a_direction_foretell_nothing(tiny):
     )
 
 
+def test_a_slalom_is_asked_itself(tiny):
+    one = pellucid.explain(tiny("bert"), TEXT, method="slalom", samples=100)
+    words = [p.tokens for p in pieces(one.item) if p.tokens]
+    for chosen in (frozenset(words[0]), frozenset(words[1] + words[3])):
+        changed = what_if.without(tiny("bert"), one.item, chosen, "delete")
+        (forecast,) = what_if.answered(tiny("bert"), changed, [one], chosen).forecasts
+        assert forecast.foretold == one.predict(sorted(chosen))
+        assert forecast.foretold != pytest.approx(one.value - what_if.removed(one, chosen))
+    words = pellucid.explain(tiny("bert"), "slower plot", method="slalom", samples=20, unit="word")
+    first = next(p.tokens for p in pieces(words.item) if len(p.tokens) > 1)
+    half = frozenset(first[:1])
+    changed = what_if.without(tiny("bert"), words.item, half, "delete")
+    (forecast,) = what_if.answered(tiny("bert"), changed, [words], half).forecasts
+    assert forecast.foretold is None
+    assert "together" in forecast.why_not
+
+
 def test_blackened_patches_are_black_and_nothing_else_is(tiny):
     raw = np.full((32, 48, 3), 200, np.uint8)
     item = tiny("vit").read(raw, Target.predicted())

@@ -84,9 +84,7 @@ def from_document(found: Any, tensors: Mapping[str, Tensor]) -> Trajectory:
         item=item,
         goal=string(found["goal"]),
         space=string(found["space"]),
-        settings={
-            name: _read(value) for name, value in settings.items()
-        },
+        settings={name: _read(value) for name, value in settings.items()},
         tokens=tokens,
         iterations=_iterations(tensors["iterations"], len(predicted), len(series["drift"]) - 1),
         points=points,

@@ -12,6 +12,7 @@ from pellucid._case import Case
 from pellucid._errors import ArgumentError, explain_error
 from pellucid._explain import prediction_of
 from pellucid._results import Explanation
+from pellucid._slalom import SlalomExplanation
 from pellucid._target import Target
 from pellucid._types import Batch, Picture, Removal, Text
 from pellucid.adapters.base import Adapter
@@ -104,17 +105,39 @@ def removed(explanation: Explanation, chosen: Chosen) -> float:
 def _forecast(
     adapter: Adapter, changed: Batch, explanation: Explanation, chosen: Chosen | None
 ) -> Forecast:
-    """A sum of scores says: without these, the explained number is less by their sum."""
+    """The explained number of the changed input, and what was foretold of it."""
     target = explanation.target or Target.predicted()
     if explanation.index is not None:
         target = replace(target, label=explanation.index)  # the class stays, whatever is predicted
     found = float(Case(adapter, changed, target).value[0])
     named = explanation.explains if explanation.unit == "value" else _named(target, explanation)
-    why_not = _NO_SCORE if chosen is None else "" if explanation.signed else _NO_SIGN
-    foretold = None
-    if chosen is not None and not why_not:
-        foretold = explanation.value - removed(explanation, chosen)
-    return Forecast(explanation.method, named, explanation.value, foretold, found, why_not)
+    forecast = Forecast(explanation.method, named, explanation.value, None, found)
+    if chosen is None:
+        return replace(forecast, why_not=_NO_SCORE)
+    try:
+        return replace(forecast, foretold=foretold(explanation, chosen))
+    except ArgumentError as error:
+        return replace(forecast, why_not=str(error).splitlines()[0])
+
+
+def foretold(explanation: Explanation, chosen: Chosen) -> float:
+    """The explained number without these, as the explanation has it.
+
+    Scores are a sum: without these, the number is less by what they have of it. A SLALOM is a
+    function, and is asked.
+    """
+    if isinstance(explanation, SlalomExplanation):
+        return explanation.predict(sorted(chosen))
+    if not explanation.signed:
+        raise ArgumentError(
+            explain_error(
+                _NO_SIGN,
+                got=explanation.method,
+                expected="scores with a sign",
+                instead="method='occlusion'",
+            )
+        )
+    return explanation.value - removed(explanation, chosen)
 
 
 def _named(target: Target, explanation: Explanation) -> str:
@@ -150,7 +173,12 @@ def shown(found: Answer) -> Markup:
     both = element(
         "div", predicted(found.before, "Before"), predicted(found.after, "After"), class_="both"
     )
-    return rooted(both, table("What was foretold: before, less the scores taken away", head, rows))
+    return rooted(
+        both,
+        table(
+            "What was foretold: before, less the scores taken away (SLALOM: as fitted)", head, rows
+        ),
+    )
 
 
 def tab(desk: Desk) -> list[Follower]:
