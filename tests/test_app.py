@@ -276,12 +276,12 @@ def test_an_input_that_was_not_explained_says_what_to_press(tiny):
     session = Session()
     for _ in range(2):
         with pytest.raises(ArgumentError, match="press Explain"):
-            compare.explained_for(session, "bert", TEXT)
+            session.explained_for("bert", TEXT)
         session.explained = explained(tiny("bert"), "another text", "random")
     session.explained = explained(tiny("bert"), TEXT, "random")
-    assert compare.explained_for(session, "bert", TEXT) is session.explained
+    assert session.explained_for("bert", TEXT) is session.explained
     with pytest.raises(ArgumentError):
-        compare.explained_for(session, "another model", TEXT)
+        session.explained_for("another model", TEXT)
 
 
 # ---- walks ---------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from pellucid._results import Explanation
 from pellucid._spec import Metric
 from pellucid.adapters.base import Adapter
 from pellucid.app.pieces import note, rooted, table
-from pellucid.app.session import Explained, Session, alone
+from pellucid.app.session import Explained, alone
 from pellucid.viz.markup import Markup, element
 from pellucid.viz.wording import number
 
@@ -127,21 +127,6 @@ def shown(found: Comparison) -> Markup:
     )
 
 
-def explained_for(session: Session, model: str, raw: Any) -> Explained:
-    """The explanations of this input, or an error that says where they are made."""
-    made = session.explained
-    if made is None or not made.of(model, raw) or not made.found:
-        raise ArgumentError(
-            explain_error(
-                "this input has not been explained yet",
-                got="no explanation of this input by this model",
-                expected="one or several explanations",
-                instead="press Explain in the first tab",
-            )
-        )
-    return made
-
-
 def tab(desk: Desk) -> list[Follower]:
     """Lay the tab out; what of it follows the choice of the model."""
     gr = desk.gr
@@ -153,7 +138,7 @@ def tab(desk: Desk) -> list[Follower]:
     result = gr.HTML(elem_id="compared")
 
     def run(given: Any, chosen: list[str], progress: Any) -> Iterator[Markup]:
-        made = explained_for(given.session, given.model, given.raw)
+        made = given.session.explained_for(given.model, given.raw)
         done: list[Comparison] = []
 
         def told(count: int) -> None:

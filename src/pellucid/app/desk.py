@@ -17,6 +17,8 @@ from pellucid.viz.markup import Markup
 
 Follower = tuple[Any, Callable[[Adapter], dict[str, Any]]]  # a component, and what a model makes it
 
+LONGEST = 20_000  # characters of a text
+
 _logger = logging.getLogger("pellucid.app")
 
 
@@ -65,6 +67,7 @@ class Desk:
             given = Given(session, served, model, raw_of(served.adapter, text, image))
             yield from work(given, *rest, progress)
 
+        # gradio looks for the progress among the defaults
         def handler(progress: Any = self.gr.Progress(), *given: Any) -> Iterator[Markup]:  # noqa: B008
             yield from told(run, progress, *given)
 
@@ -114,10 +117,24 @@ def _unforeseen(error: Exception) -> PellucidError:
     )
 
 
+def _checked(text: str) -> str:
+    """A text that this machine has time for, whatever the page lets through."""
+    if len(text) > LONGEST:
+        raise InputError(
+            explain_error(
+                "this text is too long for the app",
+                got=f"{len(text)} characters",
+                expected=f"at most {LONGEST}",
+                instead="pellucid.explain(model, text, long='windows')",
+            )
+        )
+    return text
+
+
 def raw_of(adapter: Adapter, text: str | None, image: str | None) -> str:
     """The text or the path of the image, whichever the model reads."""
     if adapter.kind == "text":
-        return text or ""
+        return _checked(text or "")
     if image is None:
         raise InputError(
             explain_error(

@@ -58,7 +58,7 @@ def explanations(
                 instead=FIRST[0],
             )
         )
-    for method in methods:
+    for method in dict.fromkeys(methods):
         try:
             yield explain(adapter, raw, method=method, target=target, progress=False)
         except PellucidError as error:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pellucid._errors import ArgumentError, explain_error
 from pellucid._trajectory import Trajectory
 from pellucid.adapters.base import Adapter
 from pellucid.app.explain import classes
@@ -21,6 +22,7 @@ from pellucid.viz.markup import Markup, join
 if TYPE_CHECKING:
     from pellucid.app.desk import Desk, Follower
 
+_LEAST, _MOST = 1, 2000  # steps
 _POINTS = 50  # that are kept of a walk, about
 SPACES = {"text": ("embedding", "word"), "image": ("pixels", "embedding")}  # that can be decoded
 
@@ -31,6 +33,15 @@ def options_of(
     goal: str | int, steps: int, space: str, feasible: bool, chosen: Chosen
 ) -> dict[str, Any]:
     """What is chosen on the page as arguments of `explore`."""
+    if not _LEAST <= steps <= _MOST:
+        raise ArgumentError(
+            explain_error(
+                "a walk of so many steps is not for the app",
+                got=f"{steps} steps",
+                expected=f"{_LEAST} to {_MOST}",
+                instead="pellucid.explore(model, text, steps=...)",
+            )
+        )
     return {
         "goal": goal,
         "steps": int(steps),
@@ -58,7 +69,9 @@ def walked(adapter: Adapter, session: Session, walk: Walk, tell: Tell) -> Trajec
         if session.stop.is_set() or (session.pause.is_set() and done % every == 0):
             raise Halt
 
-    session.walk = walk
+    if session.walk is not walk:
+        session.forget_walk()
+        session.walk = walk
     try:
         found: Trajectory = explore(
             adapter, walk.raw, **walk.options, checkpoint=walk.checkpoint, progress=told
@@ -69,7 +82,7 @@ def walked(adapter: Adapter, session: Session, walk: Walk, tell: Tell) -> Trajec
     if session.stop.is_set():
         session.forget_walk()
         raise Stopped
-    if not walk.checkpoint.exists():  # it arrived
+    if not walk.checkpoint.exists() and session.walk is walk:  # it arrived
         session.walk = None
     return found
 
@@ -86,7 +99,7 @@ def tab(desk: Desk) -> list[Follower]:
     with gr.Row():
         goal = gr.Dropdown(label="Goal", scale=2, min_width=220, elem_id="goal")
         space = gr.Dropdown(label="Walk in the space of", scale=1, min_width=160, elem_id="space")
-        steps = gr.Slider(10, 2000, 100, step=10, label="Steps", scale=2, elem_id="steps")
+        steps = gr.Slider(10, _MOST, 100, step=10, label="Steps", scale=2, elem_id="steps")
         feasible = gr.Checkbox(True, label="only what inputs can be", scale=1, min_width=180)
     chosen = picker(desk, "Choose what moves (nothing chosen: everything)")
     with gr.Row():
@@ -98,7 +111,6 @@ def tab(desk: Desk) -> list[Follower]:
 
     def run(given: Any, *rest: Any) -> Iterator[Markup]:
         *choices, progress = rest
-        given.session.forget_walk()
         walk = begun(given.model, given.raw, options_of(*choices), desk.folder)
         yield from go(given, walk, progress)
 
@@ -132,7 +144,7 @@ def tab(desk: Desk) -> list[Follower]:
 def goals(adapter: Adapter) -> list[tuple[str, str | int]]:
     """Where a walk can go, in words."""
     return [
-        ("stay: nothing that the model could tell", "stay"),
+        ("stay: what the model cannot tell apart", "stay"),
         ("leave the class", "leave"),
         *((f"walk to {name}", number) for name, number in classes(adapter)),
     ]

@@ -8,7 +8,7 @@ from typing import Any
 from pellucid._errors import PellucidError
 from pellucid.adapters.torch_model import TorchAdapter
 from pellucid.app import compare, explain, explore, what_if
-from pellucid.app.desk import Desk, Follower
+from pellucid.app.desk import LONGEST, Desk, Follower
 from pellucid.app.models import Shelf
 from pellucid.app.pieces import message, note
 from pellucid.app.session import Session
@@ -17,8 +17,7 @@ from pellucid.viz.markup import Markup
 
 _PEOPLE = 4  # whose work runs at the same time; others wait
 _WAITING = 32
-_KEPT = 3600  # seconds that a session lives without a sign of its person
-_LONGEST = 20_000  # characters of a text
+_KEPT = 24 * 3600  # seconds that a session and its pictures live; closing the page ends them too
 
 
 def build(gr: Any, shelf: Shelf, folder: Path) -> Any:
@@ -59,7 +58,7 @@ def _inputs(gr: Any) -> tuple[Any, Any, list[Any]]:
     """The text and the image, of which the model's kind is seen, with examples of both."""
     with gr.Column(visible=False) as texts:
         text = gr.Textbox(
-            sample_texts()[3], label="Text", lines=3, max_length=_LONGEST, elem_id="text"
+            sample_texts()[3], label="Text", lines=3, max_length=LONGEST, elem_id="text"
         )
         gr.Examples(sample_texts()[:4], text, label="Examples", api_visibility="private")
     with gr.Column(visible=False) as images:

@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+from pellucid._errors import ArgumentError, explain_error
 from pellucid._results import Explanation
 from pellucid.adapters.torch_model import TorchAdapter
 from pellucid.app.models import Served
@@ -33,6 +34,20 @@ class Session:
         """A new one: gradio copies what a page begins with for everyone who opens it."""
         return Session()
 
+    def explained_for(self, model: str, raw: Any) -> Explained:
+        """The explanations of this input, or an error that says where they are made."""
+        made = self.explained
+        if made is None or (made.model, made.raw) != (model, raw) or not made.found:
+            raise ArgumentError(
+                explain_error(
+                    "this input has not been explained yet",
+                    got="no explanation of this input by this model",
+                    expected="one or several explanations",
+                    instead="press Explain in the first tab",
+                )
+            )
+        return made
+
     def leave(self) -> None:
         """The person is gone: nothing goes on, and nothing stays on the disk."""
         self.stop.set()
@@ -52,10 +67,6 @@ class Explained:
     model: str
     raw: Any
     found: tuple[Explanation, ...]
-
-    def of(self, model: str, raw: Any) -> bool:
-        """Whether they are of this input of this model."""
-        return (self.model, self.raw) == (model, raw)
 
 
 @dataclass(frozen=True, eq=False)

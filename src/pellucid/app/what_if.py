@@ -17,7 +17,6 @@ from pellucid._target import Target
 from pellucid._types import Batch, Picture, Removal, Text
 from pellucid.adapters.base import Adapter
 from pellucid.adapters.text_model import TextModel
-from pellucid.app.compare import explained_for
 from pellucid.app.picker import picker
 from pellucid.app.picking import Chosen, pieces
 from pellucid.app.pieces import note, predicted, rooted, table
@@ -194,7 +193,7 @@ def tab(desk: Desk) -> list[Follower]:
     result = gr.HTML(elem_id="answered")
 
     def run(given: Any, gone: Chosen, how: Removal, put: str, _: Any) -> Iterator[Markup]:
-        made = explained_for(given.session, given.model, given.raw)
+        made = given.session.explained_for(given.model, given.raw)
         with alone(given.served, given.session.stop) as adapter:
             item = made.found[0].item
             swaps = isinstance(item, Text) and bool(put.strip())
