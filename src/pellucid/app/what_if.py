@@ -19,15 +19,16 @@ from pellucid.adapters.base import Adapter
 from pellucid.adapters.text_model import TextModel
 from pellucid.app.picker import picker
 from pellucid.app.picking import Chosen, pieces
-from pellucid.app.pieces import note, predicted, rooted, table
+from pellucid.app.pieces import predicted, rooted, table
 from pellucid.app.session import alone
-from pellucid.viz.markup import Markup, element, join
+from pellucid.viz.markup import Markup, element
 from pellucid.viz.wording import number
 
 if TYPE_CHECKING:
     from pellucid.app.desk import Desk, Follower
 
 _NO_SIGN = "its scores say how much, not in which direction"
+_RULE = "Scores foretell by their sum: before, less those taken away. A SLALOM is asked as fitted."
 _NO_SCORE = "no score is about what was put in"
 
 
@@ -156,27 +157,32 @@ def _check_chosen(chosen: Chosen) -> None:
 
 
 def shown(found: Answer) -> Markup:
-    """Both predictions, and the table of forecasts."""
+    """Both predictions, the table of forecasts, and why some methods have none."""
     rows = [
         [
             one.method,
-            one.explains,
-            number(one.before),
             "-" if one.foretold is None else number(one.foretold),
             number(one.found),
-            one.why_not if one.foretold is None else number(one.foretold - one.found, signed=True),
+            "-" if one.foretold is None else number(one.foretold - one.found, signed=True),
+            number(one.before),
+            one.explains,
         ]
         for one in found.forecasts
     ]
-    head = ["method", "explains", "before", "foretold", "found", "off by"]
+    head = ["method", "foretold", "found", "off by", "before", "explains"]
     both = element(
         "div", predicted(found.before, "Before"), predicted(found.after, "After"), class_="both"
     )
+    silent = [
+        element("li", element("strong", one.method), f" foretells nothing: {one.why_not}")
+        for one in found.forecasts
+        if one.foretold is None
+    ]
     return rooted(
         both,
-        table(
-            "What was foretold: before, less the scores taken away (SLALOM: as fitted)", head, rows
-        ),
+        table("What was foretold, and what the model says", head, rows),
+        element("ul", *silent, class_="meanings"),
+        element("p", _RULE, class_="muted"),
     )
 
 
@@ -202,7 +208,7 @@ def tab(desk: Desk) -> list[Follower]:
             else:
                 changed = without(adapter, item, gone, how)
             found = answered(adapter, changed, made.found, None if swaps else gone)
-        yield join(shown(found), note("Linear explanations are sums; a model is not."))
+        yield shown(found)
 
     desk.runs(start, run, [chosen, by, other], result)
     desk.stops(stop)
