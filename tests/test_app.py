@@ -17,7 +17,7 @@ from pellucid import ArgumentError, InputError, ModelError
 from pellucid._target import Target
 from pellucid._types import Picture
 from pellucid.adapters.image import patch_segments
-from pellucid.app import compare, explain, explore, what_if
+from pellucid.app import compare, explain, explore, forecasts, what_if
 from pellucid.app.desk import raw_of, told
 from pellucid.app.launch import _environment
 from pellucid.app.models import Served, Shelf
@@ -427,7 +427,7 @@ def test_sums_foretell_a_linear_model_exactly(method, linear):
     one = pellucid.Explanation(**{**vars(one), "item": item})
     for chosen in (frozenset({1}), frozenset({2, 3}), frozenset({1, 2, 3, 4})):
         changed = what_if.without(linear, item, chosen, "delete")
-        (forecast,) = what_if.answered(linear, changed, [one], chosen).forecasts
+        (forecast,) = forecasts.answered(linear, changed, [one], chosen).forecasts
         assert forecast.explains == "logit of y"
         assert forecast.before == pytest.approx(one.value)
         assert forecast.foretold == pytest.approx(forecast.found, abs=1e-5)
@@ -445,7 +445,7 @@ def test_occlusion_foretells_single_tokens_exactly(family, tiny):
             continue
         chosen = frozenset({token})
         changed = what_if.without(adapter, one.item, chosen, "delete")
-        (forecast,) = what_if.answered(adapter, changed, [one], chosen).forecasts
+        (forecast,) = forecasts.answered(adapter, changed, [one], chosen).forecasts
         assert forecast.foretold == pytest.approx(forecast.found, abs=1e-5)
         assert forecast.explains.startswith("probability of ")
 
@@ -455,7 +455,7 @@ def test_predictions_after_are_those_of_the_changed_text(tiny):
     one = pellucid.explain(adapter, "the film is fine", method="random")
     fine = next(p for p in pieces(one.item) if p.text == "fine")
     changed = what_if.instead_of(adapter, one.item, frozenset(fine.tokens), "very good")
-    answer = what_if.answered(adapter, changed, [one], None)
+    answer = forecasts.answered(adapter, changed, [one], None)
     expected = pellucid.explain(adapter, "the film is very good", method="random", target=one.index)
     assert answer.after == pytest.approx(expected.prediction)
     assert answer.before == one.prediction
@@ -464,7 +464,7 @@ def test_predictions_after_are_those_of_the_changed_text(tiny):
     assert "no score" in answer.forecasts[0].why_not
     gone = what_if.without(adapter, one.item, frozenset(fine.tokens), "delete")
     shorter = pellucid.explain(adapter, "the film is", method="random")
-    assert what_if.answered(adapter, gone, [one], frozenset(fine.tokens)).after == pytest.approx(
+    assert forecasts.answered(adapter, gone, [one], frozenset(fine.tokens)).after == pytest.approx(
         shorter.prediction
     )
 
@@ -472,11 +472,11 @@ def test_predictions_after_are_those_of_the_changed_text(tiny):
 def test_scores_without_a_direction_foretell_nothing(tiny):
     one = pellucid.explain(tiny("bert"), TEXT, method="rollout")
     changed = what_if.without(tiny("bert"), one.item, frozenset({1}), "mask")
-    (forecast,) = what_if.answered(tiny("bert"), changed, [one], frozenset({1})).forecasts
+    (forecast,) = forecasts.answered(tiny("bert"), changed, [one], frozenset({1})).forecasts
     assert forecast.foretold is None
     assert "not in which direction" in forecast.why_not
     assert "not in which direction" in what_if.shown(
-        what_if.answered(tiny("bert"), changed, [one], frozenset({1}))
+        forecasts.answered(tiny("bert"), changed, [one], frozenset({1}))
     )
 
 
@@ -485,14 +485,14 @@ def test_a_slalom_is_asked_itself(tiny):
     words = [p.tokens for p in pieces(one.item) if p.tokens]
     for chosen in (frozenset(words[0]), frozenset(words[1] + words[3])):
         changed = what_if.without(tiny("bert"), one.item, chosen, "delete")
-        (forecast,) = what_if.answered(tiny("bert"), changed, [one], chosen).forecasts
+        (forecast,) = forecasts.answered(tiny("bert"), changed, [one], chosen).forecasts
         assert forecast.foretold == one.predict(sorted(chosen))
-        assert forecast.foretold != pytest.approx(one.value - what_if.removed(one, chosen))
+        assert forecast.foretold != pytest.approx(one.value - forecasts.removed(one, chosen))
     words = pellucid.explain(tiny("bert"), "slower plot", method="slalom", samples=20, unit="word")
     first = next(p.tokens for p in pieces(words.item) if len(p.tokens) > 1)
     half = frozenset(first[:1])
     changed = what_if.without(tiny("bert"), words.item, half, "delete")
-    (forecast,) = what_if.answered(tiny("bert"), changed, [words], half).forecasts
+    (forecast,) = forecasts.answered(tiny("bert"), changed, [words], half).forecasts
     assert forecast.foretold is None
     assert "together" in forecast.why_not
 
@@ -518,13 +518,13 @@ def test_scores_of_pixels_and_of_patches_are_summed_alike(tiny):
     assert pixels.scores.dim() == 2
     assert patches.scores.dim() == 1
     everything = frozenset(i for i, s in enumerate(pixels.segments) if s.box is not None)
-    assert what_if.removed(pixels, everything) == pytest.approx(
+    assert forecasts.removed(pixels, everything) == pytest.approx(
         float(pixels.scores.sum()), abs=1e-4
     )
     one, two = frozenset({1}), frozenset({4, 7})
     for found in (pixels, patches):
-        assert what_if.removed(found, one | two) == pytest.approx(
-            what_if.removed(found, one) + what_if.removed(found, two), abs=1e-5
+        assert forecasts.removed(found, one | two) == pytest.approx(
+            forecasts.removed(found, one) + forecasts.removed(found, two), abs=1e-5
         )
 
 
