@@ -341,17 +341,38 @@ def test_nothing_outside_is_read(address, path):
 
 def called(address, button, data):
     """What a program gets that calls the handler of a button by hand, past the page."""
-    config = json.loads(urllib.request.urlopen(f"{address}/config", timeout=30).read())
-    (place,) = [c["id"] for c in config["components"] if c["props"].get("elem_id") == button]
-    (handler,) = [d["id"] for d in config["dependencies"] if [place, "click"] in d["targets"]]
-    call = {"data": data, "fn_index": handler, "session_hash": f"by-hand-{time.monotonic_ns()}"}
-    kind = {"Content-Type": "application/json"}
-    status, _ = asked(address + JOIN, json.dumps(call).encode(), **kind)
+    with urllib.request.urlopen(f"{address}/config", timeout=30) as answer:
+        config = json.loads(answer.read())
+    places = {c["props"].get("elem_id"): c["id"] for c in config["components"]}
+    session, model = f"by-hand-{time.monotonic_ns()}", places["model"]
+    choices = next(
+        d["id"]
+        for d in config["dependencies"]
+        if [model, "change"] in d["targets"] and d["inputs"] == [model]
+    )
+    _completed(address, session, choices, [data[1] if isinstance(data[1], str) else BERT])
+    handler = next(
+        d["id"] for d in config["dependencies"] if [places[button], "click"] in d["targets"]
+    )
+    return _completed(address, session, handler, data)
+
+
+def _completed(address, session, handler, data):
+    call = {"data": data, "fn_index": handler, "session_hash": session}
+    status, _ = asked(
+        address + JOIN, json.dumps(call).encode(), **{"Content-Type": "application/json"}
+    )
     assert status == 200
-    events = f"{address}/gradio_api/queue/data?session_hash={call['session_hash']}"
+    events = f"{address}/gradio_api/queue/data?session_hash={session}"
+    found = []
     with urllib.request.urlopen(events, timeout=60) as answer:
-        lines = [json.loads(one[5:]) for one in answer if one.startswith(b"data:")]
-    return next(one["output"] for one in lines if one["msg"] == "process_completed")
+        for line in answer:
+            if line.startswith(b"data:"):
+                found.append(json.loads(line[5:]))
+                if found[-1]["msg"] == "process_completed":
+                    break
+    outputs = [one["output"] for one in found if "output" in one]
+    return {"everything": outputs, **found[-1]["output"]}
 
 
 FILE = {"path": "/etc/hostname", "meta": {"_type": "gradio.FileData"}}

@@ -12,7 +12,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from pellucid._errors import ModelError, explain_error, unknown_name
+from pellucid._errors import ModelError, PellucidError, explain_error, unknown_name
 from pellucid.adapters.base import Task
 from pellucid.adapters.checkpoints import check_checkpoint
 from pellucid.adapters.image import ImageReader, ProcessorView, Resize
@@ -68,7 +68,7 @@ def load(
         module = _load_complete(classes, path, str(name), config=config, **placed, **options)
         processor = _load_processor(transformers, path, module, options)
         found = from_huggingface(module.eval(), processor, name=str(name))
-    except ModelError:
+    except PellucidError:
         raise
     except AssertionError as error:  # of torch, which was built without what device_map names
         raise _no_device(f"device_map={device_map!r}", error) from None

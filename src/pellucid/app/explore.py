@@ -89,8 +89,8 @@ def walked(adapter: Adapter, session: Session, walk: Walk, tell: Tell) -> Trajec
 
 def shown(found: Trajectory, *, paused: bool) -> Markup:
     """The report of a walk: a slider over its points, what they look like, what the model says."""
-    where = f"Paused after {found.steps} steps; Go on continues from here." if paused else ""
-    return join(note(where) if paused else Markup(), framed(page(found), "walk"))
+    where = note(f"Paused after {found.steps} steps; Go on continues from here.")
+    return join(where if paused else Markup(), framed(page(found), "walk"))
 
 
 def tab(desk: Desk) -> list[Follower]:

@@ -36,6 +36,7 @@ from pellucid.explorer.state import Outcome
 from pellucid.record import precision
 
 _CLASS = "class"
+_PAST = 1.05  # times the distance asked: no step is meant to go further
 
 
 class Halt(Exception):  # nothing went wrong
@@ -43,9 +44,6 @@ class Halt(Exception):  # nothing went wrong
 
     With a checkpoint, the same call goes on from the last point that was kept.
     """
-
-
-_PAST = 1.05  # times the distance asked: no step is meant to go further
 
 
 @torch.inference_mode(False)
@@ -84,10 +82,11 @@ def explore(
     Other arguments: `repeats` walks from each input, with other random directions; a point is kept
     every `save_every` steps; `seed` decides all randomness; `batch_size` inputs walk at once;
     `budget` is the most model evaluations an input may cost; `checkpoint` is a file that a killed
-    walk continues from (its points lie in another one beside it; both go when all have arrived).
-    `rules` are the walk's own: `output`, `top_k`, `metric`, `direction`, `sign`, `persistence`,
-    `toward`, `step`, `scale`, `longest`, `solver`, `correct`, `tolerance`, `zero`, `absolute`,
-    `allow`, `growth` (see the page on walks).
+    walk continues from (its points lie in another one beside it; both go when all have arrived); a
+    function given as `progress` may raise `Halt` to end the walk where it is. `rules` are the
+    walk's own: `output`, `top_k`, `metric`, `direction`, `sign`, `persistence`, `toward`, `step`,
+    `scale`, `longest`, `solver`, `correct`, `tolerance`, `zero`, `absolute`, `allow`, `growth` (see
+    the page on walks).
     """
     adapter = as_adapter(model)
     kind, target = _goal(goal)
