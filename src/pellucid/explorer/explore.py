@@ -83,10 +83,10 @@ def explore(
     every `save_every` steps; `seed` decides all randomness; `batch_size` inputs walk at once;
     `budget` is the most model evaluations an input may cost; `checkpoint` is a file that a killed
     walk continues from (its points lie in another one beside it; both go when all have arrived); a
-    function given as `progress` may raise `Halt` to end the walk where it is. `rules` are the
-    walk's own: `output`, `top_k`, `metric`, `direction`, `sign`, `persistence`, `toward`, `step`,
-    `scale`, `longest`, `solver`, `correct`, `tolerance`, `zero`, `absolute`, `allow`, `growth` (see
-    the page on walks).
+    function given as `progress` may raise `pellucid.explorer.explore.Halt` to end the walk where it
+    is. `rules` are the walk's own: `output`, `top_k`, `metric`, `direction`, `sign`, `persistence`,
+    `toward`, `step`, `scale`, `longest`, `solver`, `correct`, `tolerance`, `zero`, `absolute`,
+    `allow`, `growth` (see the page on walks).
     """
     adapter = as_adapter(model)
     kind, target = _goal(goal)
