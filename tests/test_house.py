@@ -149,18 +149,19 @@ def imports(path):
 FOUNDATION = ["_errors", "_needs", "_types", "_words", "_target"]
 NEVER = {
     **{name: "* but " + " ".join(FOUNDATION) for name in FOUNDATION},
-    "record": "relevance adapters methods metrics _case _explain _measure viz app cli",
-    "relevance": "adapters methods metrics _case _explain _measure viz app cli",
-    "surrogates": "record relevance geometry adapters methods metrics _case _explain viz app cli",
-    "geometry": "adapters methods metrics _case _explain _measure viz app cli",
-    "adapters": "data methods metrics _case _explain _measure viz app cli",
-    "data": "methods metrics _case _explain _measure _truth explorer viz app cli",
-    "methods": "adapters data _explain _measure viz app cli",
-    "metrics": "adapters data _explain _measure methods viz app cli",
-    "viz": "adapters methods metrics _case _explain _measure app cli",
-    "bench": "app cli testing",
-    "_store": "adapters methods metrics _case _explain viz app cli",
-    "_results": "adapters methods metrics _case _explain app cli",
+    "record": "relevance adapters methods metrics _case _explain _measure viz cli",
+    "relevance": "adapters methods metrics _case _explain _measure viz cli",
+    "surrogates": "record relevance geometry adapters methods metrics _case _explain viz cli",
+    "geometry": "adapters methods metrics _case _explain _measure viz cli",
+    "adapters": "data methods metrics _case _explain _measure viz cli",
+    "synthetic": "methods metrics _case explorer viz cli bench",
+    "data": "methods metrics _case _explain _measure _truth explorer viz cli",
+    "methods": "adapters data _explain _measure viz cli",
+    "metrics": "adapters data _explain _measure methods viz cli",
+    "viz": "adapters methods metrics _case _explain _measure cli",
+    "bench": "cli testing",
+    "_store": "adapters methods metrics _case _explain viz cli",
+    "_results": "adapters methods metrics _case _explain cli",
     "app": "cli testing",
 }
 
@@ -179,6 +180,15 @@ def test_imports_point_downwards(part):
         assert not wrong, f"{path.name} imports {', '.join(sorted(wrong))}"
 
 
+def test_only_the_command_line_imports_the_app():
+    users = {
+        path.relative_to(SOURCE).parts[0]
+        for path in FILES
+        if any(module.startswith("pellucid.app") for module in imports(path))
+    }
+    assert users == {"app", "cli"}
+
+
 @pytest.mark.parametrize(
     "library", ["torchvision", "timm", "zennit", "lxt", "quantus", "captum", "shap"]
 )
@@ -188,9 +198,9 @@ def test_libraries_that_are_not_imported(library):
 
 
 def test_models_are_never_written_again():
-    """No module of ours stands in the place of a model's, but for the tiny ones of the tests."""
+    """No module of ours stands in the place of a model's: tests and known truths have their own."""
     for path, tree in FILES.items():
-        if SOURCE / "testing" in path.parents:
+        if {SOURCE / "testing", SOURCE / "synthetic"} & set(path.parents):
             continue
         for node in ast.walk(tree):
             bases = [ast.unparse(base) for base in getattr(node, "bases", [])]
