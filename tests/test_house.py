@@ -163,6 +163,7 @@ NEVER = {
     "bench": "cli testing",
     "_store": "adapters methods metrics _case _explain viz cli",
     "_results": "adapters methods metrics _case _explain cli compat",
+    "app": "cli testing",
 }
 
 
@@ -178,6 +179,15 @@ def test_imports_point_downwards(part):
         else:
             wrong = set(inner) & set(NEVER[part].split())
         assert not wrong, f"{path.name} imports {', '.join(sorted(wrong))}"
+
+
+def test_only_the_command_line_imports_the_app():
+    users = {
+        path.relative_to(SOURCE).parts[0]
+        for path in FILES
+        if any(module.startswith("pellucid.app") for module in imports(path))
+    }
+    assert users == {"app", "cli"}
 
 
 @pytest.mark.parametrize(

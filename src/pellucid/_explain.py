@@ -229,7 +229,7 @@ def _one(
         index=_index(case, row),
         unit=_unit(case),
         value=float(case.value[row]),
-        prediction=_prediction(case, row),
+        prediction=prediction_of(case, row),
         logits=_logits(case, row),
         provenance=provenance_of(case, row, seconds),
         extras=extras,
@@ -266,7 +266,7 @@ def _label(case: Case, row: int) -> str:
     return case.target.text or "value" if index is None else case.adapter.label_name(index)
 
 
-def _prediction(case: Case, row: int) -> dict[str, float]:
+def prediction_of(case: Case, row: int) -> dict[str, float]:
     """The most probable labels, or the value of a regression."""
     if _unit(case) == "value":
         return {"value": float(case.value[row])}

@@ -85,6 +85,17 @@ def several(read: Callable[[Any], T], value: Any) -> tuple[T, ...]:
     return tuple(read(one) for one in typed(value, list))
 
 
+def shallow(value: Any, most: int = 50) -> Any:
+    """A value whose lists and objects are nested no deeper than that; others cannot be shown."""
+    inner = list(value.values()) if isinstance(value, dict) else value
+    if isinstance(inner, list):
+        if not most:
+            raise ValueError("a value that is nested too deeply")
+        for one in inner:
+            shallow(one, most - 1)
+    return value
+
+
 def finite(tensor: Tensor, dimensions: int) -> Tensor:
     """A tensor of finite numbers with so many dimensions."""
     if tensor.dim() != dimensions or tensor.dtype not in _NUMBERS:

@@ -12,7 +12,18 @@ from typing import Any, get_args
 
 from torch import Tensor
 
-from pellucid._json import finite, integer, number, one_of, optional, plain, several, string, typed
+from pellucid._json import (
+    finite,
+    integer,
+    number,
+    one_of,
+    optional,
+    plain,
+    several,
+    shallow,
+    string,
+    typed,
+)
 from pellucid._results import Explanation, Unit
 from pellucid._schema_item import item_document, item_tensors, read_item, read_provenance, stored
 from pellucid._target import QUANTITIES, Target
@@ -68,7 +79,7 @@ def from_document(found: Any, tensors: Mapping[str, Tensor]) -> Explanation:
         scores=_scores(tensors["scores"], item),
         item=item,
         method=typed(found["method"], str),
-        params=dict(typed(found["params"], dict)),
+        params=dict(shallow(typed(found["params"], dict))),
         signed=typed(found["signed"], bool),
         target=optional(_target, found["target"]),
         explains=typed(found["explains"], str),

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pellucid._json import finite, integer, one_of, plain, several, string, typed
+from pellucid._json import finite, integer, one_of, plain, several, shallow, string, typed
 from pellucid._schema_item import item_document, item_tensors, read_item, read_provenance, stored
 from pellucid._trajectory import SERIES, SOMETIMES, Trajectory
 from pellucid._types import Picture, Text
@@ -73,6 +73,7 @@ def from_document(found: Any, tensors: Mapping[str, Tensor]) -> Trajectory:
     predicted = several(string, found["predicted"])
     tokens = _tokens(found["tokens"], item)
     series = _series(found["series"], tensors)
+    settings = shallow(typed(found["settings"], dict))
     points = finite(tensors["points"], 3)
     probabilities = finite(tensors["probabilities"], 2)
     if points.shape[:2] != (len(predicted), len(tokens)):
@@ -83,7 +84,7 @@ def from_document(found: Any, tensors: Mapping[str, Tensor]) -> Trajectory:
         item=item,
         goal=string(found["goal"]),
         space=string(found["space"]),
-        settings={name: _read(value) for name, value in typed(found["settings"], dict).items()},
+        settings={name: _read(value) for name, value in settings.items()},
         tokens=tokens,
         iterations=_iterations(tensors["iterations"], len(predicted), len(series["drift"]) - 1),
         points=points,

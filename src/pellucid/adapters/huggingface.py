@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from pellucid._errors import ModelError, explain_error, unknown_name
+from pellucid._errors import ModelError, PellucidError, explain_error, unknown_name
 from pellucid.adapters.base import Task
+from pellucid.adapters.checkpoints import check_checkpoint
 from pellucid.adapters.image import ImageReader, ProcessorView, Resize
 from pellucid.adapters.image_model import ImageModel
 from pellucid.adapters.text import Reads, TextReader
@@ -62,19 +62,21 @@ def load(
         options["revision"] = revision
     placed = {"dtype": dtype} | ({} if device_map is None else {"device_map": device_map})
     try:
+        check_checkpoint(path, revision, trusted=trust_remote_code)
         config = transformers.AutoConfig.from_pretrained(path, **options)
         classes = _model_classes(transformers, config, str(name))
         module = _load_complete(classes, path, str(name), config=config, **placed, **options)
         processor = _load_processor(transformers, path, module, options)
-    except (OSError, ValueError, ImportError, KeyError, RuntimeError, SafetensorError) as error:
-        if isinstance(error, ModelError):
-            raise
-        raise ModelError(_not_loaded(str(name), error, trust_remote_code)) from error
+        found = from_huggingface(module.eval(), processor, name=str(name))
+    except PellucidError:
+        raise
     except AssertionError as error:  # of torch, which was built without what device_map names
         raise _no_device(f"device_map={device_map!r}", error) from None
+    except Exception as error:  # of whichever library stumbled over a damaged or hostile file
+        raise ModelError(_not_loaded(str(name), error, trust_remote_code)) from error
     if device is not None:
-        module = _moved(module, device)
-    return from_huggingface(module.eval(), processor, name=str(name))
+        _move(module, device)
+    return found
 
 
 def from_huggingface(
@@ -113,9 +115,9 @@ def from_huggingface(
     return TextModel(module, reader, call=call, **known)
 
 
-def _moved(module: nn.Module, device: torch.device | str) -> nn.Module:
+def _move(module: nn.Module, device: torch.device | str) -> None:
     try:
-        return module.to(device)
+        module.to(device)
     except (RuntimeError, AssertionError) as error:
         raise _no_device(f"device={str(device)!r}", error) from None
 
@@ -271,6 +273,13 @@ def _not_loaded(name: str, error: Exception, trusted: bool) -> str:
             got="trust_remote_code=False",
             expected="a model whose code is part of transformers",
             instead="read that code; if you trust it: pellucid.load(..., trust_remote_code=True)",
+        )
+    if type(error).__name__ == "UnpicklingError":  # whose own message says how to run it
+        return explain_error(
+            f"the weights of {name} hold more than tensors, and are not read",
+            got="pickled objects, which can run code",
+            expected="weights in safetensors, or a pytorch_model.bin of tensors alone",
+            instead="where you trust them: model.save_pretrained(folder), which writes safetensors",
         )
     here = os.path.isdir(name)
     return explain_error(

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from pellucid._errors import ModelError, explain_error
+from pellucid._errors import InputError, ModelError, explain_error
 from pellucid._target import Target
 from pellucid._types import Batch, Picture, Removal, Text
 from pellucid.adapters.anatomy import Anatomy
 from pellucid.adapters.text import TextReader
 from pellucid.adapters.torch_model import TorchAdapter
 from pellucid.record.places import Place
+
+_TYPES = (
+    4  # of tokens, where the model does not say how many it knows: two texts, [CLS] and padding
+)
 
 
 class TextModel(TorchAdapter):
@@ -40,6 +44,8 @@ class TextModel(TorchAdapter):
     def batch(self, items: Sequence[Text | Picture], target: Target) -> Batch:
         texts = [item for item in items if isinstance(item, Text)]
         read = [text if text.rows is not None else self._read_again(text, target) for text in texts]
+        for text in read:
+            self._check_rows(text.rows or {})
         return self.reader.collate(read, self.device, mask=target.mask)
 
     def _read_again(self, text: Text, target: Target) -> Text:
@@ -47,6 +53,23 @@ class TextModel(TorchAdapter):
         return self.read(
             text.parts if len(text.parts) > 1 else text.parts[0], target, long="truncate"
         )
+
+    def _check_rows(self, rows: Mapping[str, tuple[int, ...]]) -> None:
+        """Rows of a file may be anything; the model would read beyond its tables, or be steered."""
+        types = getattr(getattr(self.module, "config", None), "type_vocab_size", None)
+        tables = {"input_ids": next(self._word_embedding.parameters()).shape[0]}
+        for name, row in rows.items():
+            size = tables.get(name, types if isinstance(types, int) else _TYPES)
+            known = name in ("input_ids", *self.reader.tokenizer.model_input_names)
+            if not known or not all(0 <= number < size for number in row):
+                raise InputError(
+                    explain_error(
+                        "this text was not read by this model",
+                        got=f"{name} from {min(row)} to {max(row)}",
+                        expected=f"what its tokenizer makes: input_ids below {tables['input_ids']}",
+                        instead="explain the input again, with this model",
+                    )
+                )
 
     def value_at(self, batch: Batch, at: str) -> Tensor:
         if at != "input":

@@ -7,6 +7,7 @@ import sys
 import typer
 
 from pellucid.cli._version import version
+from pellucid.cli.app import app as app_command
 from pellucid.cli.bench import bench
 from pellucid.cli.demo import demo
 from pellucid.cli.evaluate import evaluate
@@ -23,6 +24,7 @@ app = typer.Typer(
 app.callback()(version)
 for command in (explain, explore, evaluate, methods, metrics, models, demo):
     app.command()(command)
+app.command("app")(app_command)
 app.add_typer(bench)
 
 

@@ -39,6 +39,13 @@ _CLASS = "class"
 _PAST = 1.05  # times the distance asked: no step is meant to go further
 
 
+class Halt(Exception):  # nothing went wrong
+    """Raised by a function given as `progress`: the walk ends where it is, and is returned.
+
+    With a checkpoint, the same call goes on from the last point that was kept.
+    """
+
+
 @torch.inference_mode(False)
 def explore(
     model: Any,
@@ -75,8 +82,9 @@ def explore(
     Other arguments: `repeats` walks from each input, with other random directions; a point is kept
     every `save_every` steps; `seed` decides all randomness; `batch_size` inputs walk at once;
     `budget` is the most model evaluations an input may cost; `checkpoint` is a file that a killed
-    walk continues from (its points lie in another one beside it; both go when all have arrived).
-    `rules` are the walk's own: `output`, `top_k`, `metric`, `direction`, `sign`, `persistence`,
+    walk continues from (its points lie in another one beside it; both go when all have arrived); a
+    function given as `progress` may raise `pellucid.explorer.explore.Halt` to end the walk where it
+    is. `rules` are the walk's own: `output`, `top_k`, `metric`, `direction`, `sign`, `persistence`,
     `toward`, `step`, `scale`, `longest`, `solver`, `correct`, `tolerance`, `zero`, `absolute`,
     `allow`, `growth` (see the page on walks).
     """
@@ -107,8 +115,11 @@ def explore(
         for part, file in zip(parts, files, strict=True):
             told = _Told(report, steps * len(found), len(part))
             found += replace(request, first=len(found)).run(part, budget, file, told)
-    for file in files:
-        file.remove()
+            if told.halted:
+                break
+        else:
+            for file in files:
+                file.remove()
     single = not several and repeats == 1
     return found[0] if single else found
 
@@ -167,9 +178,12 @@ class Request:
             if k % self.save_every == 0:
                 file.write(k, state, recorder, meter)
             report(k)
+            if report.halted:  # not in the file: from there the walk goes on
+                state.end(state.walking, Outcome.HALTED)
         recorder.finish(k)
-        file.write(k, state, recorder, meter)
-        report(self.steps)
+        if not report.halted:
+            file.write(k, state, recorder, meter)
+            report(self.steps)
         return recorder
 
     def _one(
@@ -206,16 +220,20 @@ class Request:
         )
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Told:
-    """Steps of one batch as steps of the whole call."""
+    """Steps of one batch as steps of the whole call, until whoever is told says to halt."""
 
     report: Callable[[int], None]
     before: int
     walks: int
+    halted: bool = False
 
     def __call__(self, k: int) -> None:
-        self.report(self.before + k * self.walks)
+        try:
+            self.report(self.before + k * self.walks)
+        except Halt:
+            self.halted = True
 
 
 def _goal(goal: Any) -> tuple[str, Target]:

@@ -25,6 +25,7 @@ class Outcome(enum.Enum):
         "The metric vanished: the model is so certain that no direction changes its prediction "
         "measurably. output='centred_logits' does not saturate."
     )
+    HALTED = "The walk was halted before it had taken all its steps."
 
 
 @dataclass(eq=False)

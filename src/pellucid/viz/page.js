@@ -9,6 +9,15 @@
     for (const frame of root.querySelectorAll(".frame")) listenToFrame(frame, tip);
     for (const slider of root.querySelectorAll(".opacity")) listenToSlider(slider);
     for (const walk of root.querySelectorAll(".walk:has(.steps)")) listenToWalk(walk, tip);
+    if (parent !== window && root === document.body) tellHeight(root);
+  }
+
+  // A frame cannot see how high its content is; whoever put the page into one is told.
+  function tellHeight(root) {
+    new ResizeObserver(() => {
+      const height = root.offsetHeight; // none while the frame is hidden
+      if (height > 0) parent.postMessage({ pellucidHeight: height }, "*");
+    }).observe(root);
   }
 
   // ---- the tooltip --------------------------------------------------------------------------
