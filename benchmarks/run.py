@@ -18,8 +18,9 @@ from _claims import Claim
 from table import PAGE, page
 
 NAMES = (
-    *("starting", "memory", "recording", "measuring", "perturbation"),
+    *("starting", "memory", "recording", "measuring", "evaluating", "perturbation"),
     *("attention_methods", "relevance", "walking", "drift", "removal_engine"),
+    *("slalom_fidelity", "slalom_stability"),
 )
 RESULTS = Path(__file__).parent / "results"
 

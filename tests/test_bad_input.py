@@ -51,7 +51,7 @@ GRADIENT = "gradient_x_input"
 ROWS = {  # family, input and options of `explain`; the error; what its message holds
     # names
     "method": ("bert", {"method": "rolout"}, ArgumentError, ["method", "rolout", "'rollout'"]),
-    "method far away": ("bert", {"method": "xyz"}, ArgumentError, ["method", "xyz", "rollout"]),
+    "method far away": ("bert", {"method": "xyz"}, ArgumentError, ["method", "xyz", "attn_lrp"]),
     "method in capitals": ("bert", {"method": "Rollout"}, ArgumentError, ["method='rollout'"]),
     "method as number": ("bert", {"method": 3}, ArgumentError, ["method", "3"]),
     "no method": ("bert", {"method": None}, ArgumentError, ["method", "None"]),

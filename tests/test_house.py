@@ -178,7 +178,7 @@ def test_imports_point_downwards(part):
 
 
 @pytest.mark.parametrize(
-    "library", ["torchvision", "timm", "zennit", "lxt", "quantus", "captum", "shap", "pandas"]
+    "library", ["torchvision", "timm", "zennit", "lxt", "quantus", "captum", "shap"]
 )
 def test_libraries_that_are_not_imported(library):
     users = [path.name for path in FILES if library in {m.split(".")[0] for m in imports(path)}]

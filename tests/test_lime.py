@@ -11,7 +11,7 @@ import torch
 import pellucid
 from pellucid import ArgumentError, Target
 from pellucid._case import Case
-from pellucid._perturb import score_kept
+from pellucid._kept import score_kept
 from pellucid.methods import METHODS
 from pellucid.methods._regression import fit
 from pellucid.methods.lime import _images, _texts

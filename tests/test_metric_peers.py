@@ -11,7 +11,7 @@ import torch
 import pellucid
 from pellucid import Target
 from pellucid._case import Case
-from pellucid._perturb import score_kept
+from pellucid._kept import score_kept
 from pellucid._rank_statistics import auroc, kendall
 from pellucid._statistics import spearman
 from pellucid.metrics import METRICS

@@ -11,8 +11,9 @@ import pellucid
 from pellucid import ArgumentError, BudgetExceeded, Target
 from pellucid._batches import in_pieces
 from pellucid._case import Case
+from pellucid._kept import score_kept
 from pellucid._meter import Meter
-from pellucid._perturb import _batches, in_time, score_kept
+from pellucid._perturb import _batches, in_time
 from pellucid.testing.tiny import build, byte_bpe, sample_inputs
 
 

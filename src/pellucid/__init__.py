@@ -31,6 +31,8 @@ _HOME = {
     "agreement": "pellucid._agreement",
     "measure_walk": "pellucid._measure_walk",
     "class_trend": "pellucid.metrics.walks.class_trend",
+    "evaluate": "pellucid._evaluate",
+    "Table": "pellucid._table",
     "report": "pellucid.viz",
     "list_methods": "pellucid._catalogue",
     "list_metrics": "pellucid._catalogue",
@@ -38,6 +40,7 @@ _HOME = {
     "Attribution": "pellucid._types",
     "Case": "pellucid._case",
     "Explanation": "pellucid._results",
+    "SlalomExplanation": "pellucid._slalom",
     "Needs": "pellucid._needs",
     "Target": "pellucid._target",
     "method": "pellucid._spec",
@@ -71,14 +74,17 @@ if TYPE_CHECKING:
     from pellucid._errors import PellucidError as PellucidError
     from pellucid._errors import StoreError as StoreError
     from pellucid._errors import UnsupportedCombination as UnsupportedCombination
+    from pellucid._evaluate import evaluate as evaluate
     from pellucid._explain import explain as explain
     from pellucid._measure import measure as measure
     from pellucid._measure_walk import measure_walk as measure_walk
     from pellucid._needs import Needs as Needs
     from pellucid._results import Explanation as Explanation
+    from pellucid._slalom import SlalomExplanation as SlalomExplanation
     from pellucid._spec import method as method
     from pellucid._spec import metric as metric
     from pellucid._spec import walk_metric as walk_metric
+    from pellucid._table import Table as Table
     from pellucid._target import Target as Target
     from pellucid._trajectory import Trajectory as Trajectory
     from pellucid._types import Attribution as Attribution

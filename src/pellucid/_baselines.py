@@ -30,7 +30,8 @@ def baseline_pixels(case: Case, pixels: Tensor, baseline: Baseline, space: Space
     if baseline == "mean":
         return pixels.mean(dim=(2, 3) if literal else (1, 2, 3), keepdim=True).expand_as(pixels)
     if baseline == "random":
-        drawn = [torch.rand(pixels.shape[1:], generator=g) for g in case.generators]
+        generators = case.generators_of("baseline")  # so that all metrics replace by one image
+        drawn = [torch.rand(pixels.shape[1:], generator=g) for g in generators]
         noise = torch.stack(drawn).to(pixels)
         return reader.normalise(noise) if literal else noise
     return blurred(pixels)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
@@ -11,15 +11,16 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from pellucid._answers import Answers
 from pellucid._batches import Progress
 from pellucid._errors import (
     ArgumentError,
     UnsupportedCombination,
     explain_error,
 )
+from pellucid._kept import score_kept
 from pellucid._meter import Meter
 from pellucid._needs import MEANING, Needs
-from pellucid._perturb import score_kept
 from pellucid._spec import Method, Metric
 from pellucid._target import Objective, Target, check_finite
 from pellucid._types import Attribution, Batch, Picture, Removal, Text
@@ -54,6 +55,8 @@ class Case:
         meter: Meter | None = None,
         progress: Progress = False,
         again: Callable[..., list[Tensor]] | None = None,
+        classes: Sequence[int] | None = None,
+        answers: Answers | None = None,
     ) -> None:
         self.adapter = adapter
         self.batch = batch
@@ -62,7 +65,9 @@ class Case:
         self.batch_size = min(batch_size, adapter.largest_batch or batch_size)
         self.meter = meter or Meter(len(batch))
         self.progress = progress
+        self.answers = answers or Answers()
         self._again = again
+        self._decided = None if classes is None else self._objective_of(classes)
         self.used = Needs.NOTHING
         self._spec = spec
         self._purpose = "" if spec is None else f"{spec.role} {spec.name}"
@@ -110,7 +115,7 @@ class Case:
     @property
     def objective(self) -> Objective:
         """The target, bound to this batch."""
-        return self._known()[1]
+        return self._decided or self._known()[1]
 
     @property
     def value(self) -> Tensor:
@@ -129,7 +134,7 @@ class Case:
         """The explained number of the unchanged input; its first pass binds the target."""
         if self._clean is not None:
             return self._number(self._clean[1], output, self.batch)
-        objective = self.adapter.objective(self.target, self.batch, output)
+        objective = self._decided or self.adapter.objective(self.target, self.batch, output)
         value = self._number(objective, output, self.batch)
         rows = (
             value[:, None, None] if self.target.function else self.adapter.rows(output, self.batch)
@@ -138,6 +143,11 @@ class Case:
         check_finite(value, self.adapter.name)
         self._clean = (rows.detach(), objective, value.detach())
         return value
+
+    def _objective_of(self, classes: Sequence[int]) -> Objective:
+        """The target where the class of each input is decided already, before any pass."""
+        chosen = torch.tensor(classes, device=self.mask.device)[:, None]  # b 1
+        return Objective(self.target, chosen, independent=self.adapter.task == "multilabel")
 
     def _number(self, objective: Objective, output: Any, batch: Batch) -> Tensor:
         if self.target.function is not None:
@@ -382,6 +392,11 @@ class Case:
         readout = cast(TorchAdapter, self.adapter).anatomy.readout
         return readout is not None and bool(readout.singles) and not readout.patches
 
+    def drop_logits(self, keep: Tensor, by: Removal = "delete") -> Tensor:
+        """The logits of every class with only the tokens where `keep` is true: b m t -> b m k c."""
+        self._use(Needs.TOKEN_DROP)
+        return score_kept(self, keep, by, self.logits_of)
+
     def blank(self, by: Removal) -> Tensor:
         """The word embeddings with one token in the place of all that the user gave (b t d)."""
         adapter = self._opened(Needs.GRADIENTS)
@@ -402,13 +417,31 @@ class Case:
         check_finite(value, self.adapter.name)
         return value
 
-    def classes_of(self, batch: Batch, rows: Tensor) -> Tensor:
-        """The class predicted for each input of another batch, made from these rows of ours."""
+    def logits_of(self, batch: Batch, rows: Tensor) -> Tensor:
+        """The logits (j k c) of another batch, whose inputs were made from these rows of ours."""
         self.meter.forward(rows)
         with torch.no_grad():
-            logits = self.adapter.rows(self.adapter.output(batch), batch)[:, 0]
+            logits = self.adapter.rows(self.adapter.output(batch), batch)
         check_finite(logits, self.adapter.name)
-        return logits.argmax(dim=-1)
+        return logits
+
+    def answer(self, batch: Batch, rows: Tensor) -> Tensor:
+        """All that metrics read of another batch, whose inputs were made from these rows of ours.
+
+        Every quantity of the class, and the class predicted (j q+1).
+        """
+        logits = self.logits_of(batch, rows)
+        numbers = self.objective.take(rows).all_of_rows(logits)
+        return torch.cat([numbers, logits[:, :1].argmax(dim=-1)], dim=1)
+
+    @cached_property
+    def questions(self) -> tuple[Hashable, ...]:
+        """What is asked about each input: which class, where it is read, against which other."""
+        assert self.objective.classes is not None
+        classes = [tuple(row) for row in self.objective.classes.tolist()]
+        items = [_digest(0, "", item) for item in self.batch.items]
+        place = (self.target.mask, self.objective.against)
+        return tuple((item, own, place) for item, own in zip(items, classes, strict=True))
 
     def explained_again(
         self,
@@ -443,6 +476,12 @@ class Case:
         not draw what the method that it measures had drawn.
         """
         return tuple(torch.Generator().manual_seed(seed) for seed in self._seeds)
+
+    def generators_of(self, purpose: str) -> tuple[torch.Generator, ...]:
+        """One more source an input, the same for all methods, and the same for all metrics."""
+        role = "" if self._spec is None else self._spec.role
+        seeds = [_digest(self.seed, f"{role}s' {purpose}", item) for item in self.batch.items]
+        return tuple(torch.Generator().manual_seed(seed) for seed in seeds)
 
     def generator(self, row: int, number: int) -> torch.Generator:
         """The randomness of one version of an input, the same whenever that version is made."""

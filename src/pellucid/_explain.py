@@ -22,6 +22,7 @@ from pellucid._results import Explanation, Unit
 from pellucid._spec import Method, as_method, bound_parameters
 from pellucid._target import Target
 from pellucid._types import Attribution, Batch, Picture, Text
+from pellucid._views import view_of
 from pellucid._windows import explain_in_windows
 from pellucid.adapters import as_adapter
 from pellucid.adapters.base import Adapter
@@ -73,11 +74,12 @@ def explain(
     seed, batch_size = integer("seed", seed, 0), integer("batch_size", batch_size, 1, 8)
     budget = None if budget is None else integer("budget", budget, 1, 1000)
     seconds = None if seconds is None else _checked_seconds(seconds)
-    _check_policies(long, progress)
+    _check_policy(long)
+    check_progress(progress)
     adapter.check_state()
     adapter.weights_hash()  # which finds bad weights, and is kept for the provenance
     require(adapter, spec, METHODS)
-    engine = _Engine(adapter, spec, params, seed, batch_size, budget, seconds)
+    engine = Engine(adapter, spec, params, seed, batch_size, budget, seconds)
     raw, several = gathered(inputs)
     options = {"long": long} if adapter.kind == "text" else {}
     items = each(raw, lambda one: adapter.read(one, goal, **options))
@@ -90,7 +92,7 @@ def explain(
 
 
 @dataclass(frozen=True)
-class _Engine:
+class Engine:
     """A model, a configured method, and how many inputs at a time."""
 
     adapter: Adapter
@@ -98,8 +100,8 @@ class _Engine:
     params: Mapping[str, Any]
     seed: int
     batch_size: int
-    budget: int | None
-    seconds: float | None
+    budget: int | None = None
+    seconds: float | None = None
 
     def fits(self, item: Text | Picture) -> bool:
         """Whether the model can read the input as a whole."""
@@ -213,9 +215,9 @@ def _one(
     item = case.batch.items[row]
     scores, real = attribution.scores, case.mask[row].cpu()
     own = scores[row][real] if scores.dim() == 2 else scores[row]
-    extras = {name: tensor.detach().cpu() for name, tensor in attribution.extras.items()}
+    extras = {name: _extra(case, found, row) for name, found in attribution.extras.items()}
     notes = attribution.notes[row] if attribution.notes else ()
-    return Explanation(
+    return view_of(extras)(
         scores=own.clone(),
         item=replace(item, notes=()),
         method=spec.name,
@@ -230,12 +232,17 @@ def _one(
         prediction=_prediction(case, row),
         logits=_logits(case, row),
         provenance=provenance_of(case, row, seconds),
-        extras={
-            name: (tensor[row][real] if tensor.shape == case.mask.shape else tensor[row]).clone()
-            for name, tensor in extras.items()
-        },
+        extras=extras,
         notes=(*item.notes, *notes, *remarks),
     )
+
+
+def _extra(case: Case, found: Tensor | Sequence[Tensor], row: int) -> Tensor:
+    """What else is said of one input; numbers of tokens lose those on padding."""
+    own = found[row].detach().cpu()
+    if isinstance(found, Tensor) and found.shape == case.mask.shape:
+        own = own[case.mask[row].cpu()]
+    return own.clone()
 
 
 def _unit(case: Case) -> Unit:
@@ -293,7 +300,7 @@ def _checked_seconds(seconds: Any) -> float:
     return found
 
 
-def _check_policies(long: Any, progress: Any) -> None:
+def _check_policy(long: Any) -> None:
     if long not in get_args(LongText):
         raise ArgumentError(
             explain_error(
@@ -303,6 +310,10 @@ def _check_policies(long: Any, progress: Any) -> None:
                 instead="long='truncate'",
             )
         )
+
+
+def check_progress(progress: Any) -> None:
+    """Refuse a way of showing progress that is none."""
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         raise ArgumentError(
             explain_error(

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from pellucid._again import explain_again
+from pellucid._answers import Answers
 from pellucid._arguments import integer
 from pellucid._batches import run_in_batches
 from pellucid._case import Case
-from pellucid._errors import ArgumentError, NumericalError, explain_error, unknown_name
-from pellucid._meter import Meter
+from pellucid._errors import ArgumentError, NumericalError, explain_error
 from pellucid._needs import require
 from pellucid._results import Explanation
-from pellucid._spec import Better, Metric, bound_parameters
+from pellucid._spec import Better, Metric, as_metric, bound_parameters
 from pellucid._target import Target
 from pellucid._truth import read_truths
 from pellucid._types import Batch, Measured
@@ -42,6 +44,7 @@ class Measurement:
     ties: float = 0.0  # the fraction of scores that equal another one
     skipped: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)  # to be summed over a data set
+    seconds: float = field(default=0.0, compare=False)  # of its batch, shared evenly
 
 
 @torch.inference_mode(False)
@@ -70,8 +73,8 @@ def measure(
     `batch_size` changed inputs go through at once.
     """
     adapter = as_adapter(model)
-    spec = _as_metric(metric)
-    params = bound_parameters(spec, params)
+    spec, settings = as_metric(metric, METRICS)
+    params = bound_parameters(spec, settings | params)
     seed, batch_size = integer("seed", seed, 0), integer("batch_size", batch_size, 1, 32)
     adapter.check_state()
     require(adapter, spec, METRICS)
@@ -80,91 +83,106 @@ def measure(
     for explanation in found:
         check_measurable(explanation, adapter)
     truths = read_truths(truth, found, several, spec, adapter)
-    groups: dict[Target, list[int]] = defaultdict(list)
-    for position, explanation in enumerate(found):
-        groups[_measured_target(explanation, target, spec, adapter)].append(position)
-    results: dict[int, Measurement] = {}
-    for goal, positions in groups.items():
-        group = [(found[position], truths[position]) for position in positions]
-        measured = _measure_class(adapter, group, spec, params, goal, seed, batch_size)
-        results |= dict(zip(positions, measured, strict=True))
-    ordered = [results[position] for position in range(len(found))]
-    return ordered if several else ordered[0]
+    classes = [_measured_class(explanation, target, adapter) for explanation in found]
+    measuring = Measuring(adapter, spec, params, seed, batch_size)
+    measured = measuring.measure_all(found, truths, classes)
+    return measured if several else measured[0]
 
 
-def _measure_class(
-    adapter: Adapter,
-    group: list[tuple[Explanation, Any]],
-    spec: Metric,
-    params: Mapping[str, Any],
-    target: Target,
-    seed: int,
-    batch_size: int,
-) -> list[Measurement]:
-    """Measure explanations by the probability of one class."""
+@dataclass(frozen=True)
+class Measuring:
+    """A model, a configured metric, and what the model is known to have answered."""
 
-    def work(chosen: list[int]) -> list[Measurement]:
-        some = [group[i][0] for i in chosen]
-        truths = [] if spec.truth is None else [[group[i][1] for i in chosen]]
-        batch = adapter.batch([one.item for one in some], target)
-        _check_tokens(some, batch)
+    adapter: Adapter
+    spec: Metric
+    params: Mapping[str, Any]
+    seed: int
+    batch_size: int
+    answers: Answers = field(default_factory=Answers)
+    again: Callable[..., list[Tensor]] = explain_again
+
+    def measure_all(
+        self, explanations: Sequence[Explanation], truths: Sequence[Any], classes: Sequence[int]
+    ) -> list[Measurement]:
+        """Measure each explanation by the number of its class; batches may hold several classes."""
+        groups: dict[Target, list[int]] = defaultdict(list)
+        for position, explanation in enumerate(explanations):
+            groups[_number_read(explanation, self.spec)].append(position)
+        results: dict[int, Measurement] = {}
+        for target, positions in groups.items():
+            group = [(explanations[i], truths[i], classes[i]) for i in positions]
+            results |= dict(zip(positions, self._measure_group(group, target), strict=True))
+        return [results[position] for position in range(len(explanations))]
+
+    def _measure_group(
+        self, group: list[tuple[Explanation, Any, int]], target: Target
+    ) -> list[Measurement]:
+        """Measure explanations whose numbers are read at one place of the output."""
+
+        def work(chosen: list[int]) -> list[Measurement]:
+            some, truths, classes = zip(*(group[i] for i in chosen), strict=True)
+            return self._measure_batch(some, truths, classes, target)
+
+        items = [explanation.item for explanation, _, _ in group]
+        return run_in_batches(items, work, self.batch_size, False, self.adapter.largest_batch)
+
+    def _measure_batch(
+        self,
+        explanations: Sequence[Explanation],
+        truths: Sequence[Any],
+        classes: Sequence[int],
+        target: Target,
+    ) -> list[Measurement]:
+        batch = self.adapter.batch([one.item for one in explanations], target)
+        _check_tokens(explanations, batch)
         case = Case(
-            adapter,
+            self.adapter,
             batch,
             target,
-            seed=seed,
-            batch_size=batch_size,
-            spec=spec,
-            meter=Meter(len(batch)),
-            again=explain_again,
+            seed=self.seed,
+            batch_size=self.batch_size,
+            spec=self.spec,
+            again=self.again,
+            classes=classes,
+            answers=self.answers,
         )
-        with precision.formulas(adapter.device):
-            measured: Measured = spec(case, some, *truths, **params)
-        return [_one(case, spec, params, measured, row) for row in range(len(some))]
+        compared = [] if self.spec.truth is None else [list(truths)]
+        began = time.perf_counter()
+        with precision.formulas(self.adapter.device):
+            measured: Measured = self.spec(case, list(explanations), *compared, **self.params)
+        seconds = (time.perf_counter() - began) / len(batch)
+        return [self._one(case, measured, row, index, seconds) for row, index in enumerate(classes)]
 
-    items = [explanation.item for explanation, _ in group]
-    return run_in_batches(items, work, batch_size, False, adapter.largest_batch)
-
-
-def _one(
-    case: Case, spec: Metric, params: Mapping[str, Any], measured: Measured, row: int
-) -> Measurement:
-    value = measured.values[row]
-    if value is not None and not math.isfinite(value):
-        raise NumericalError(
-            explain_error(
-                f"metric {spec.name!r} gave a number that is not finite",
-                got=value,
-                expected="a finite number",
-                instead="pellucid.load(..., dtype='float64')",
+    def _one(
+        self, case: Case, measured: Measured, row: int, index: int, seconds: float
+    ) -> Measurement:
+        value = measured.values[row]
+        if value is not None and not math.isfinite(value):
+            raise NumericalError(
+                explain_error(
+                    f"metric {self.spec.name!r} gave a number that is not finite",
+                    got=value,
+                    expected="a finite number",
+                    instead="pellucid.load(..., dtype='float64')",
+                )
             )
+        return Measurement(
+            metric=self.spec.name,
+            value=value,
+            better=self.spec.better,
+            params=dict(self.params),
+            label=self.adapter.label_name(index),
+            evaluations=int(case.meter.forwards[row]),
+            curve=tuple(measured.curves[row].tolist()) if measured.curves else (),
+            ties=measured.ties[row] if measured.ties else 0.0,
+            skipped=measured.skipped[row] if measured.skipped else "",
+            counts=measured.counts[row] if measured.counts else {},
+            seconds=seconds,
         )
-    return Measurement(
-        metric=spec.name,
-        value=value,
-        better=spec.better,
-        params=dict(params),
-        label=case.adapter.label_name(cast(int, case.target.label)),
-        evaluations=int(case.meter.forwards[row]),
-        curve=tuple(measured.curves[row].tolist()) if measured.curves else (),
-        ties=measured.ties[row] if measured.ties else 0.0,
-        skipped=measured.skipped[row] if measured.skipped else "",
-        counts=measured.counts[row] if measured.counts else {},
-    )
 
 
-def _as_metric(metric: str | Metric) -> Metric:
-    if isinstance(metric, Metric):
-        return metric
-    if not isinstance(metric, str) or metric not in METRICS:
-        raise ArgumentError(unknown_name("metric", metric, METRICS, write="metric={!r}"))
-    return METRICS[metric]
-
-
-def _measured_target(
-    explanation: Explanation, asked: int | str | None, spec: Metric, adapter: Adapter
-) -> Target:
-    """The probability that is read: of the class asked for, or of the one that was explained."""
+def _measured_class(explanation: Explanation, asked: int | str | None, adapter: Adapter) -> int:
+    """The class that is read: the one asked for, or the one that was explained."""
     index = explanation.index if asked is None else adapter.class_index(asked)
     if index is None:
         raise ArgumentError(
@@ -177,10 +195,15 @@ def _measured_target(
                 else "a classifier: this model has no probabilities",
             )
         )
+    return index
+
+
+def _number_read(explanation: Explanation, spec: Metric) -> Target:
+    """What is read of the class: what the metric says, or the very number that was explained."""
     goal = explanation.target or Target()
     if spec.reads == "explained":
-        return replace(goal, label=index)
-    return Target(label=index, quantity=spec.reads, mask=goal.mask)
+        return replace(goal, label=None)
+    return Target(quantity=spec.reads, mask=goal.mask)
 
 
 def _check_tokens(explanations: Sequence[Explanation], batch: Batch) -> None:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from pellucid._batches import in_pieces, reporting
 from pellucid._errors import BudgetExceeded
-from pellucid._types import Batch, Removal
+from pellucid._types import Batch
 
 if TYPE_CHECKING:
     from pellucid._case import Case
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 T = TypeVar("T")
 Make = Callable[[Tensor, Tensor], Tensor]  # states from the rows they change and their numbers
+Answer = Callable[[Batch, Tensor], Tensor]  # what a batch of versions of these rows says (j ...)
 
 _ROUND = 64  # sets an input between two looks at the clock of what can be left out
 
@@ -77,21 +78,27 @@ def evaluate_versions(
     rows: Tensor,
     make: Callable[[Tensor], Batch],
     *,
+    answer: Answer | None = None,
     lengths: Tensor | None = None,
     equal: bool = False,
 ) -> Tensor:
-    """The explained number of every version (jobs), of which `make` builds the batch."""
-    values = torch.empty(len(rows), dtype=torch.float64)
+    """The explained number of every version (jobs), of which `make` builds the batch.
+
+    `answer` is what is read of a batch in its place, by default `case.score_of`.
+    """
+    read = answer or case.score_of
     found = stream(
         case,
         rows,
-        lambda jobs: case.score_of(make(jobs), rows[jobs]).cpu(),
+        lambda jobs: read(make(jobs), rows[jobs]).cpu().double(),
         lengths=lengths,
         equal=equal,
     )
-    for jobs, some in found:
-        values[jobs] = some
-    return values
+    pieces = list(found)
+    if not pieces:
+        return torch.empty(0, dtype=torch.float64)
+    jobs, values = zip(*pieces, strict=True)
+    return torch.cat(values)[torch.cat(jobs).argsort()]
 
 
 def in_time(case: Case, sets: Tensor, score: Callable[[Tensor], Tensor]) -> Tensor:
@@ -190,34 +197,6 @@ def noise(case: Case, rows: Tensor, numbers: Tensor, x: Tensor) -> Tensor:
             real = case.mask[row].cpu()
             one[real] = torch.randn(int(real.sum()), x.shape[-1], generator=generator)
     return drawn.to(x)
-
-
-# ---- tokens --------------------------------------------------------------------------------------
-
-
-def score_kept(case: Case, keep: Tensor, by: Removal = "delete") -> Tensor:
-    """The explained number with only the kept tokens: b t -> b, or b m t -> b m.
-
-    Masks that are equal are evaluated once. Images share a batch where they keep equally many, and
-    what is left of a text that has no token of its own is the token that begins or ends one.
-    """
-    several = keep.dim() == 3
-    asked = keep if several else keep[:, None]  # b m t
-    own = case.mask[:, None] & (asked.to(case.mask.device) | ~case.content[:, None])
-    distinct, places = zip(*(one.unique(dim=0, return_inverse=True) for one in own), strict=True)
-    masks = torch.cat(distinct)  # j t
-    counts = [len(one) for one in distinct]
-    rows = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
-    whole = case.shortened(by)
-
-    def make(jobs: Tensor) -> Batch:
-        return case.adapter.without(whole.take(rows[jobs]), masks[jobs.to(masks.device)], by)
-
-    lengths = masks.sum(dim=1).cpu() if by == "delete" else None
-    values = evaluate_versions(case, rows, make, lengths=lengths, equal=case.kind == "image")
-    values = values.to(case.mask.device)
-    found = [v[place] for v, place in zip(values.split(counts), places, strict=True)]
-    return torch.stack(found) if several else torch.cat(found)
 
 
 def _numbered(counts: Sequence[int]) -> tuple[Tensor, Tensor]:

@@ -26,7 +26,7 @@ def provenance_of(case: Case, row: int, seconds: float) -> Provenance:
         seconds=seconds,
         forwards=int(case.meter.forwards[row]),
         backwards=case.meter.backwards,
-        versions=_versions(),
+        versions=versions(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 
@@ -38,7 +38,8 @@ def _dtype(adapter: Adapter) -> str:
 
 
 @cache
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Of pellucid, of the libraries that compute, and of Python."""
     libraries = {name: version(name) for name in ("torch", "transformers")}
     return {
         "pellucid": pellucid.__version__,

@@ -17,6 +17,7 @@ from pellucid._results import Explanation, Unit
 from pellucid._schema_item import item_document, item_tensors, read_item, read_provenance, stored
 from pellucid._target import QUANTITIES, Target
 from pellucid._types import Picture, Text
+from pellucid._views import view_of
 
 EXTRA = "extra."  # before the names of extras among the tensors
 
@@ -62,7 +63,8 @@ _TARGET = ("label", "quantity", "against", "text", "mask")
 def from_document(found: Any, tensors: Mapping[str, Tensor]) -> Explanation:
     """The explanation that was written, or an error."""
     item = read_item(found, tensors)
-    return Explanation(
+    extras = {name: tensors[EXTRA + name] for name in several(string, found["extras"])}
+    return view_of(extras)(
         scores=_scores(tensors["scores"], item),
         item=item,
         method=typed(found["method"], str),
@@ -77,7 +79,7 @@ def from_document(found: Any, tensors: Mapping[str, Tensor]) -> Explanation:
         prediction={k: number(v) for k, v in typed(found["prediction"], dict).items()},
         logits=finite(tensors["logits"], 1),
         provenance=read_provenance(found["provenance"]),
-        extras={name: tensors[EXTRA + name] for name in several(string, found["extras"])},
+        extras=extras,
         notes=several(string, found["notes"]),
     )
 

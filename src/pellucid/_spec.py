@@ -282,6 +282,18 @@ def as_method(found: Any, table: Mapping[str, Method]) -> tuple[Method, dict[str
     )
 
 
+def as_metric(found: Any, table: Mapping[str, Metric]) -> tuple[Metric, dict[str, Any]]:
+    """A metric given by name, as an object or as a partial of one, with its settings."""
+    if isinstance(found, partial):
+        inner, settings = as_metric(found.func, table)
+        return inner, settings | dict(found.keywords)
+    if isinstance(found, Metric):
+        return found, {}
+    if not isinstance(found, str) or found not in table:
+        raise ArgumentError(unknown_name("metric", found, table, write="metric={!r}"))
+    return table[found], {}
+
+
 def _as_tuple(cite: str | tuple[str, ...]) -> tuple[str, ...]:
     return (cite,) if isinstance(cite, str) else cite
 

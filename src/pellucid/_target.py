@@ -181,11 +181,27 @@ class Objective:
         chosen = logits.gather(-1, classes[..., None]).squeeze(-1)  # b k
         if self.target.quantity in (None, "logit"):
             return chosen.sum(dim=-1)
-        log_odds = chosen - self._rest(logits, classes)
+        log_odds = chosen - self._rest(logits, classes)  # b k
         if self.target.quantity == "log_odds":
             return log_odds.sum(dim=-1)
         log_probability = F.logsigmoid(log_odds).sum(dim=-1)
         return log_probability.exp() if self.target.quantity == "probability" else log_probability
+
+    def all_of_rows(self, rows: Tensor) -> Tensor:
+        """Every quantity of the class (b q), in the order of `QUANTITIES`."""
+        assert self.classes is not None
+        logits = rows.double()
+        classes = self.classes.to(logits.device)
+        logit = logits.gather(-1, classes[..., None]).squeeze(-1)  # b k
+        log_odds = logit - self._rest(logits, classes)  # b k
+        log_probability = F.logsigmoid(log_odds).sum(dim=-1)
+        found = {
+            "logit": logit.sum(dim=-1),
+            "probability": log_probability.exp(),
+            "log_probability": log_probability,
+            "log_odds": log_odds.sum(dim=-1),
+        }
+        return torch.stack([found[quantity] for quantity in QUANTITIES], dim=1)
 
     def of_output(self, output: Any, inputs: int) -> Tensor:
         """The explained number of each input by the user's own function of the output (b)."""

@@ -45,7 +45,7 @@ def read_truths(
             )
         )
     if spec.truth == "label":
-        return [adapter.class_index(_named(one), "truth") for one in found]
+        return [class_of(one, adapter) for one in found]
     if spec.truth in ("rationale", "attention"):
         return [read_marks(one, ex) for one, ex in zip(found, explanations, strict=True)]
     preprocessing = cast(Images, adapter).reader.preprocessing
@@ -61,9 +61,10 @@ _MEANING = {
 }
 
 
-def _named(label: Any) -> Any:
-    """A class by its name, or by a number of any library."""
-    return operator.index(label) if hasattr(label, "__index__") else label
+def class_of(label: Any, adapter: Adapter) -> int:
+    """The number of a class, given by its name or by a number of any library."""
+    named = operator.index(label) if hasattr(label, "__index__") else label
+    return adapter.class_index(named, "truth")
 
 
 def _moved(mask: np.ndarray[Any, Any], preprocessing: Preprocessing) -> Tensor:

@@ -110,14 +110,14 @@ class Batch:
 class Attribution:
     """What a method returns when it has more to say than its scores.
 
-    `extras` are tensors with one row an input, kept in the explanation under their names and
-    never read by a metric; those with one number a token (b t) lose their padding, as scores do.
-    `notes` are sentences for the reader, one tuple an input. `signed` is given where the parameters
-    of the method decide it.
+    `extras` are tensors with one row an input, or lists of one tensor an input, kept in the
+    explanation under their names and never read by a metric; tensors with one number a token (b t)
+    lose their padding, as scores do. `notes` are sentences for the reader, one tuple an input.
+    `signed` is given where the parameters of the method decide it.
     """
 
     scores: Tensor  # b t for tokens and patches, b h w for pixels
-    extras: Mapping[str, Tensor] = field(default_factory=dict)
+    extras: Mapping[str, Tensor | Sequence[Tensor]] = field(default_factory=dict)
     notes: Sequence[Sequence[str]] = ()
     signed: bool | None = None
 

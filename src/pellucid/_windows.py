@@ -12,6 +12,7 @@ from pellucid._errors import InputError, explain_error
 from pellucid._results import Explanation
 from pellucid._target import Target
 from pellucid._types import Segment, Text
+from pellucid._views import plain
 from pellucid._words import group_by_word
 
 OVERLAP = 0.25  # of a window that the next one repeats
@@ -83,7 +84,7 @@ def merged(
         for word in part.words():
             scores[word.span[0] + offset, word.span[1] + offset].append(word.score)
     ordered = sorted(scores)
-    source, first, count = text.parts[0], parts[0], len(parts)
+    source, first, count = text.parts[0], plain(parts[0]), len(parts)
     labels = {label for part in parts for label in part.prediction}
     means = {k: sum(part.prediction.get(k, 0.0) for part in parts) / count for k in labels}
     notes = dict.fromkeys(note for part in parts for note in part.notes)
@@ -94,7 +95,6 @@ def merged(
         value=sum(part.value for part in parts) / count,
         prediction=dict(sorted(means.items(), key=lambda item: (-item[1], item[0]))),
         logits=torch.stack([part.logits for part in parts]).mean(dim=0),
-        extras={},
         notes=(*notes, f"{count} overlapping windows of the text, merged by words"),
         provenance=replace(
             first.provenance,

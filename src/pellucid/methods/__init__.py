@@ -24,6 +24,7 @@ from pellucid.methods.random import random
 from pellucid.methods.raw_attention import raw_attention
 from pellucid.methods.rise import rise
 from pellucid.methods.rollout import rollout
+from pellucid.methods.slalom import slalom
 from pellucid.methods.smoothgrad import smoothgrad
 from pellucid.methods.tam import tam
 from pellucid.methods.tis import tis
@@ -57,6 +58,7 @@ METHODS: dict[str, Method] = {
         attn_lrp,
         cp_lrp,
         occlusion,
+        slalom,
         rise,
         vit_cx,
         tis,

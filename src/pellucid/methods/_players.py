@@ -19,9 +19,10 @@ from torch.nn.utils.rnn import pad_sequence
 from pellucid._arguments import integer
 from pellucid._baselines import Reference, reference_pixels
 from pellucid._case import Case
-from pellucid._perturb import in_time, score_kept, score_pixels
+from pellucid._kept import score_kept
+from pellucid._perturb import in_time, score_pixels
 from pellucid._types import Removal, Text
-from pellucid._words import group_by_word
+from pellucid.methods._token_groups import Player, single_tokens, whole_words
 
 Unit = Literal["token", "word", "type"]
 
@@ -116,22 +117,22 @@ def _units_of_texts(case: Case, unit: Unit) -> Tensor:
 
 def _units(text: Text, unit: Unit) -> Tensor:
     """The player of every token of a text, numbered in its order; -1 for the model's own (t)."""
-    names: list[object] = [
-        index if segment.role == "content" else None for index, segment in enumerate(text.segments)
-    ]
-    if unit != "token":
-        for part, written in enumerate(text.parts):
-            own = [
-                (index, segment.span)
-                for index, segment in enumerate(text.segments)
-                if segment.role == "content" and segment.part == part and segment.span
-            ]
-            for (start, end), tokens in group_by_word(written, [span for _, span in own]):
-                name = written[start:end] if unit == "type" else (part, start)
-                for token in tokens:
-                    names[own[token][0]] = name
-    numbers = {name: i for i, name in enumerate(dict.fromkeys(n for n in names if n is not None))}
-    return torch.tensor([-1 if name is None else numbers[name] for name in names])
+    groups = single_tokens(text) if unit == "token" else whole_words(text)
+    names = [_written(text, group) if unit == "type" else group for group in groups]
+    numbers = {name: i for i, name in enumerate(dict.fromkeys(names))}
+    owner = torch.full((len(text.segments),), -1)
+    for name, group in zip(names, groups, strict=True):
+        owner[list(group)] = numbers[name]
+    return owner
+
+
+def _written(text: Text, group: Player) -> str | Player:
+    """A word as it stands in its text; what stands nowhere is like nothing else."""
+    pieces = [text.segments[i] for i in group]
+    spans = [piece.span for piece in pieces if piece.span is not None]
+    if not spans:
+        return group
+    return text.parts[pieces[0].part][min(a for a, _ in spans) : max(b for _, b in spans)]
 
 
 def subsets(sizes: Tensor, players: int, generator: torch.Generator) -> Tensor:

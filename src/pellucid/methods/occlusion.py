@@ -11,8 +11,9 @@ from torch import Tensor
 from pellucid._arguments import integer
 from pellucid._baselines import Reference, reference_pixels
 from pellucid._case import Case
+from pellucid._kept import score_kept
 from pellucid._needs import Needs
-from pellucid._perturb import score_kept, score_pixels, sum_by_row
+from pellucid._perturb import score_pixels, sum_by_row
 from pellucid._spec import method
 from pellucid._types import Picture, Removal
 

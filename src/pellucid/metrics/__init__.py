@@ -26,6 +26,7 @@ from pellucid.metrics.rationale_cosine import rationale_cosine
 from pellucid.metrics.removal_correlation import removal_correlation
 from pellucid.metrics.removal_fidelity import removal_fidelity
 from pellucid.metrics.road import road
+from pellucid.metrics.runtime import runtime
 from pellucid.metrics.sparseness import sparseness
 from pellucid.metrics.sufficiency import sufficiency
 from pellucid.metrics.text_deletion import text_deletion
@@ -64,5 +65,6 @@ METRICS: dict[str, Metric] = {
         log_odds,
         max_sensitivity,
         road,
+        runtime,
     )
 }

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from pellucid._case import Case
 from pellucid._errors import ArgumentError, explain_error
-from pellucid._perturb import score_kept
+from pellucid._kept import answers_to_kept
 from pellucid._results import Explanation
 from pellucid._types import Measured
 from pellucid.metrics._ranking import Ties, ranks, tie_fraction
@@ -84,7 +84,7 @@ def values_of_kept(case: Case, kept: Sequence[Tensor]) -> list[Tensor]:
         if len(own):
             real = case.mask[row].cpu()
             keep[row][:, real] = own[torch.arange(most).clamp(max=len(own) - 1)]
-    found = score_kept(case, keep).double().cpu()
+    found = answers_to_kept(case, keep).double().cpu()
     return [values[: len(own)] for values, own in zip(found, kept, strict=True)]
 
 

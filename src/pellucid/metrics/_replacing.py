@@ -2,22 +2,24 @@
 
 A version is one whole number: 0 is the image itself, k > 0 has its k highest-scored pixels
 replaced, and -k has only those left. So deletion and insertion share their ends, and a version that
-is asked for twice is evaluated once.
+is asked for twice is evaluated once, whichever metric or method asks.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Literal
 
 import torch
 from torch import Tensor
 
+from pellucid._answers import PREDICTED, answers_to
 from pellucid._baselines import Baseline, Space, baseline_pixels
 from pellucid._case import Case
 from pellucid._errors import ArgumentError, explain_error
-from pellucid._perturb import stream
+from pellucid._target import QUANTITIES
 from pellucid._types import Batch
 from pellucid.metrics._ranking import Ties, ranks
 
@@ -28,7 +30,7 @@ Area = Literal["rise", "tis"]
 def pixel_order(case: Case, maps: Sequence[Tensor], ties: Ties) -> Tensor:
     """The rank of every pixel, 0 for the highest score (b h w)."""
     found = [ranks(m, ties, g).view(m.shape) for m, g in zip(maps, case.generators, strict=True)]
-    return torch.stack(found)
+    return torch.stack(found).int()
 
 
 def pixel_counts(size: int, steps: int, schedule: Schedule, metric: str) -> Tensor:
@@ -63,54 +65,66 @@ def inserted(counts: Tensor, size: int) -> Tensor:
 def replacing_curves(
     case: Case, order: Tensor, versions: Tensor, baseline: Baseline, space: Space
 ) -> Tensor:
-    """The explained number of these versions of each image (b v)."""
-    return _curves(case, order, versions, baseline, space, case.score_of, case.value)
+    """The number of the class that is read, for these versions of each image (b v)."""
+    read = QUANTITIES.index(case.target.quantity or "logit")
+    return _answers(case, order, versions, baseline, space)[..., read]
 
 
 def predicted_classes(
     case: Case, order: Tensor, versions: Tensor, baseline: Baseline, space: Space
 ) -> Tensor:
     """The class that is predicted for these versions of each image (b v)."""
-    clean = case.rows[:, 0].argmax(dim=-1)
-    return _curves(case, order, versions, baseline, space, case.classes_of, clean)
+    return _answers(case, order, versions, baseline, space)[..., PREDICTED].long()
 
 
-def _curves(
-    case: Case,
-    order: Tensor,
-    versions: Tensor,
-    baseline: Baseline,
-    space: Space,
-    read: Callable[[Batch, Tensor], Tensor],
-    clean: Tensor,
+def _answers(
+    case: Case, order: Tensor, versions: Tensor, baseline: Baseline, space: Space
 ) -> Tensor:
-    """What is read of every version, each evaluated once; of the image itself it is known."""
-    distinct, inverse = versions.unique(return_inverse=True)
-    changed = distinct[distinct != 0]
-    make = replaced_batches(case, order, changed, baseline, space)
-    rows = torch.arange(len(order)).repeat_interleave(len(changed))
-    found = torch.empty(len(rows), dtype=clean.dtype)
-    for jobs, some in stream(case, rows, lambda jobs: read(make(jobs), rows[jobs]).cpu()):
-        found[jobs] = some
-    curves = torch.empty(len(order), len(distinct), dtype=clean.dtype)
-    curves[:, distinct != 0] = found.view(len(order), -1)
-    curves[:, distinct == 0] = clean.cpu()[:, None]
-    return curves[:, inverse]
+    """What the model answers to these versions of each image (b v q+1)."""
+    base = baseline_pixels(case, case.pixels, baseline, space)  # b c h w
+    rows = torch.arange(len(order)).repeat_interleave(len(versions))
+    make = replaced_batches(case, order, versions, base)
+    found = answers_to(case, rows, _keys(order, versions, case.pixels, base), make)
+    return found.view(len(order), len(versions), -1)
+
+
+def _keys(order: Tensor, versions: Tensor, pixels: Tensor, base: Tensor) -> list[Hashable]:
+    """What was done to each image in each version.
+
+    Replacing a pixel by its equal is doing nothing, so only pixels that differ are counted: black
+    ground need not be blackened again. The ends do not depend on the order.
+    """
+    keys: list[Hashable] = []
+    for own, x, other in zip(order.flatten(1), pixels.cpu(), base.cpu(), strict=True):
+        sequence = own.argsort()  # of pixels, the highest-scored first
+        changes = (x != other).any(dim=0).flatten()[sequence]
+        among = torch.cat([changes.new_zeros(1), changes]).cumsum(dim=0)  # the first 0, 1, ...
+        first, every = among[versions.abs()], int(among[-1])
+        replaced = torch.where(versions >= 0, first, every - first)
+        ranked, replacement = _digest(sequence[changes]), _digest(other)
+        ends: dict[int, Hashable] = {every: replacement, 0: "unchanged"}
+        for number, kept in zip(replaced.tolist(), (versions < 0).tolist(), strict=True):
+            keys.append(ends.get(number, (ranked, replacement, number, kept)))
+    return keys
+
+
+def _digest(tensor: Tensor) -> bytes:
+    content = tensor.cpu().contiguous().view(torch.uint8)  # numpy has no bfloat16
+    return hashlib.sha256(content.numpy().tobytes()).digest()
 
 
 def replaced_batches(
-    case: Case, order: Tensor, versions: Tensor, baseline: Baseline, space: Space
+    case: Case, order: Tensor, versions: Tensor, base: Tensor
 ) -> Callable[[Tensor], Batch]:
     """What makes the batch of some jobs; job r * len(versions) + v is version v of image r."""
     pixels = case.pixels  # b c h w
-    base = baseline_pixels(case, pixels, baseline, space)
     order, versions = order.to(pixels.device), versions.to(pixels.device)
 
     def make(jobs: Tensor) -> Batch:
         jobs = jobs.to(pixels.device)
         rows, version = jobs // len(versions), versions[jobs % len(versions)][:, None, None]
         first = order[rows] < version.abs()  # j h w
-        changed = torch.where((first == (version > 0))[:, None], base[rows], pixels[rows])
+        changed = torch.where((first == (version >= 0))[:, None], base[rows], pixels[rows])
         return case.images.with_pixels(case.batch.take(rows), changed)
 
     return make

@@ -15,8 +15,8 @@ from torch import Tensor
 from pellucid._baselines import reference_pixels
 from pellucid._case import Case
 from pellucid._errors import ArgumentError, explain_error
+from pellucid._kept import score_kept
 from pellucid._needs import Needs
-from pellucid._perturb import score_kept
 from pellucid._results import Explanation
 from pellucid._spec import metric
 from pellucid._types import Measured

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from pellucid._answers import PREDICTED
 from pellucid._arguments import real
 from pellucid._case import Case
 from pellucid._errors import ArgumentError, explain_error
@@ -72,7 +73,8 @@ def _classes(case: Case, order: Tensor, counts: Tensor, noise: float) -> Tensor:
         ]
         filled = imputed(pixels[own], removed)
         filled = filled + noise * torch.stack(drawn).to(pixels) * removed[:, None]
-        return case.classes_of(case.images.with_pixels(case.batch.take(own), filled), own).cpu()
+        answers = case.answer(case.images.with_pixels(case.batch.take(own), filled), own)
+        return answers[:, PREDICTED].long().cpu()
 
     classes = torch.empty(len(rows), dtype=torch.long)
     for jobs, found in stream(case, rows, work):

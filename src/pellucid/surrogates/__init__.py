@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pellucid.surrogates.crossed import Crossed, crossed
 from pellucid.surrogates.designs import Samples, samples
 from pellucid.surrogates.errors import FitError, fit_error, recovery_error
 from pellucid.surrogates.fitting import PRESETS, Settings
@@ -15,6 +16,7 @@ from pellucid.surrogates.uncertainty import refit_errors
 
 __all__ = [
     "PRESETS",
+    "Crossed",
     "FitError",
     "Gam",
     "Linear",
@@ -24,6 +26,7 @@ __all__ = [
     "Samples",
     "Settings",
     "Slalom",
+    "crossed",
     "fit_error",
     "recovery_error",
     "refit_errors",

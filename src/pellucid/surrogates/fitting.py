@@ -22,7 +22,7 @@ from pellucid.surrogates.counts import (
     shares,
     units_of,
 )
-from pellucid.surrogates.gauss_newton import gauss_newton
+from pellucid.surrogates.gauss_newton import gauss_newton, resolution
 from pellucid.surrogates.report import Report
 from pellucid.surrogates.uncertainty import standard_errors
 
@@ -41,6 +41,7 @@ class Settings:
     value_prior: float = 1e-8
     importance_prior: float = 1e-8
     steps: int = 100  # of gauss_newton
+    start: Any = None  # importances that gauss_newton begins at, one a unit; zeros, if None
     rate: float = 5e-3  # of adam, as its batch and epochs
     batch: int = 128
     epochs: int = 60
@@ -114,8 +115,16 @@ def fitted(sequences: Sequence[Sequence[Unit]], scores: Any, settings: Settings)
     if not settings.diagnose:
         return found
     told = standard_errors(used.counts, used.target, used.weights, value, importance)
+    part = resolution(
+        *used,
+        value,
+        importance,
+        value_prior=settings.value_prior,
+        importance_prior=settings.importance_prior,
+    )
     report = replace(
         report,
+        resolution=part,
         value_error=told.value.reshape(-1, *shape),
         importance_error=told.importance,
         smallest=told.smallest,
@@ -167,7 +176,7 @@ def _solve(
     rows: _Rows, copies: float, how: Settings, generator: torch.Generator
 ) -> tuple[Tensor, Tensor, int]:
     """Values (u c), importances (u) and the number of steps."""
-    value, start, before = None, None, 0
+    value, start, before = None, how.start, 0
     if how.solver == "adam":
         pool = max(1, round(copies))
         value, start, before = adam(
@@ -175,7 +184,7 @@ def _solve(
         )
     elif how.solver == "alternating":
         value, start, before = alternating(*rows, rounds=how.rounds, reweight=how.reweight)
-    if value is not None and start is not None and not how.polish:
+    if value is not None and not how.polish:
         return value, start, before
     value, importance, steps = gauss_newton(
         *rows,

@@ -105,6 +105,29 @@ def gauss_newton(
     return value, importance, step
 
 
+def resolution(
+    counts: Tensor,
+    target: Tensor,
+    weights: Tensor,
+    value: Tensor,
+    importance: Tensor,
+    *,
+    value_prior: float,
+    importance_prior: float,
+) -> Tensor:
+    """What part of each importance the scores give, and not its prior (u): 1 all, 0 nothing.
+
+    One less the ratio of an importance's variance with the scores to that without them.
+    """
+    variance = float((weights @ (target - weights @ target).square()).sum())
+    prior = importance_prior * variance
+    if prior == 0:
+        return torch.ones_like(importance)
+    normal, _ = _Problem(counts, target, weights, value_prior, prior).system(value, importance)
+    found: Tensor = 1 - prior * torch.linalg.inv(normal).diagonal()
+    return found
+
+
 def least_squares(
     share: Tensor, target: Tensor, weights: Tensor, prior: Tensor, ridge: float
 ) -> Tensor:

@@ -18,3 +18,4 @@ class Report:
     value_error: Tensor | None = None  # u, or u c
     importance_error: Tensor | None = None  # u
     smallest: Tensor | None = None  # the least eigenvalues of the normal matrix but the gauge's
+    resolution: Tensor | None = None  # u: the part of an importance that the prior did not give

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from pellucid._errors import ArgumentError, explain_error, unknown_name
-from pellucid.surrogates.counts import Unit, Units, count, places, shares
+from pellucid.surrogates.counts import (
+    Unit,
+    Units,
+    count,
+    places,
+    row_weights,
+    score_table,
+    shares,
+)
+from pellucid.surrogates.gauss_newton import least_squares
 from pellucid.surrogates.report import Report
 
 Kind = Literal["removal", "contribution", "gradient", "linear", "value", "importance"]
@@ -161,6 +170,34 @@ class Slalom:
     @property
     def _empty(self) -> Tensor:
         return torch.as_tensor(self.empty, dtype=torch.float64)
+
+    def revalued(
+        self,
+        sequences: Sequence[Sequence[Unit]],
+        scores: Any,
+        *,
+        weights: Any = None,
+        value_prior: float = 1e-6,
+    ) -> Slalom:
+        """The SLALOM of other scores with the same importances: new values by equation 74."""
+        target = score_table(scores, len(sequences))
+        table, share = target.reshape(len(target), -1), row_weights(weights, len(sequences))
+        counts = self.counts(sequences)
+        mean = share @ table
+        value = least_squares(
+            shares(counts, self._importance), table, share * counts.any(dim=1), mean, value_prior
+        )
+        empty = (
+            (share * ~counts.any(dim=1))
+            @ table
+            / max(float(share @ (~counts.any(dim=1)).double()), 1e-300)
+        )
+        return replace(
+            self,
+            value=value.reshape(-1, *target.shape[1:]),
+            empty=empty.reshape(target.shape[1:]),
+            report=None,
+        )
 
     @classmethod
     def recover(

@@ -65,7 +65,7 @@ def show(result: Result) -> None:
     from pellucid._results import Explanation
 
     (shown,) = _listed(result)
-    if _in_notebook():
+    if in_notebook():
         from IPython.display import HTML, display  # type: ignore[import-not-found,unused-ignore]
 
         from pellucid.viz.html import embedded
@@ -81,7 +81,7 @@ def show(result: Result) -> None:
         print_walk(shown)
 
 
-def _in_notebook() -> bool:
+def in_notebook() -> bool:
     """Whether a notebook's kernel runs this; IPython in a terminal has a shell but no kernel."""
     ipython: Any = sys.modules.get("IPython")
     return ipython is not None and hasattr(ipython.get_ipython(), "kernel")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pellucid._results import Explanation
+from pellucid._slalom import SlalomExplanation
 from pellucid._types import Picture
 from pellucid.viz.colour import Scale
 from pellucid.viz.group import Group
 from pellucid.viz.image import image_heat
 from pellucid.viz.markup import Markup, element, join
+from pellucid.viz.plane import plane
 from pellucid.viz.prediction import prediction
 from pellucid.viz.provenance import notes, provenance
 from pellucid.viz.shown import outside, scale_of
@@ -41,6 +43,7 @@ def card(explanation: Explanation, group: Group) -> Markup:
         element(
             "div",
             prediction(explanation.prediction, {explanation.label}) if own else Markup(),
+            plane(explanation) if isinstance(explanation, SlalomExplanation) else Markup(),
             _top(explanation, scale),
             _aside(explanation, scale),
             notes(explanation.notes),

@@ -26,27 +26,44 @@ _SCREEN = "width=device-width, initial-scale=1"
 
 
 def document(shown: Sequence[Explanation | Walk], title: str | None) -> str:
-    """A whole page; its policy lets nothing load, and no script run but our own."""
+    """The page of these results."""
     heading = title or _models(shown)
+    content = element("div", _header(shown, heading, "page"), _main(shown, "page"))
+    return whole(title or f"{heading}: {_inputs(shown)}", content)
+
+
+def whole(title: str, content: Markup) -> str:
+    """A whole page; its policy lets nothing load, and no script run but our own."""
     head = element(
         "head",
         element("meta", charset="utf-8"),
         element("meta", http_equiv="Content-Security-Policy", content=_policy()),
         element("meta", name="viewport", content=_SCREEN),
         element("meta", name="color-scheme", content="light dark"),
-        element("title", title or f"{heading}: {_inputs(shown)}"),
+        element("title", title),
         _style(),
     )
-    content = element("div", _header(shown, heading, "page"), _main(shown, "page"))
     body = element("body", content, _script(), **_root("page"))
     return f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
 
 
 def embedded(shown: Sequence[Explanation | Walk]) -> str:
     """The content with its style and script, under an id that no other one on the page has."""
-    name = f"pellucid-{uuid.uuid4().hex[:12]}"
-    root = element("div", _main(shown, name), **_root(name))
-    return join(_style(), root, _script())
+    name = _fresh_name()
+    return _inside(name, _main(shown, name))
+
+
+def embedded_table(content: Markup) -> str:
+    """A part of a page that has nothing to choose, with its style."""
+    return _inside(_fresh_name(), content)
+
+
+def _fresh_name() -> str:
+    return f"pellucid-{uuid.uuid4().hex[:12]}"
+
+
+def _inside(name: str, content: Markup) -> Markup:
+    return join(_style(), element("div", content, **_root(name)), _script())
 
 
 # ---- the parts of a page -------------------------------------------------------------------------

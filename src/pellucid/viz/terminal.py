@@ -10,10 +10,12 @@ from rich.table import Table
 from rich.text import Text as Line
 
 from pellucid._results import Explanation
+from pellucid._slalom import SlalomExplanation
 from pellucid._types import Text
 from pellucid.viz.colour import AGAINST, AMOUNT, FOR, Array, Scale
 from pellucid.viz.markup import visible
 from pellucid.viz.shown import runs, scale_of
+from pellucid.viz.terminal_plane import plane_table
 from pellucid.viz.wording import (
     are_probabilities,
     aside,
@@ -46,7 +48,10 @@ def print_explanation(explanation: Explanation, console: Console | None = None) 
     elif console.color_system is not None:
         console.print(_blocks(explanation, scale, console.width))
     console.print(_legend(explanation, scale))
-    console.print(_top(explanation, scale))
+    if isinstance(explanation, SlalomExplanation):
+        console.print(plane_table(explanation))
+    else:
+        console.print(_top(explanation, scale))
     for sentence in (aside(explanation), *explanation.notes):
         if sentence:
             console.print(Line(visible(sentence), style="dim"))
