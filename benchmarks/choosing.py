@@ -1,11 +1,11 @@
-"""Every method on what the bundled models have not seen: how faithful, how steady, how dear.
+"""Every method on what the bundled models have not seen: how faithful, and how dear.
 
     python benchmarks/choosing.py digits     # writes docs/results/digits.json
     python benchmarks/choosing.py reviews    # writes docs/results/reviews.json
 
-Needs MNIST's test digits (`python training/fetch.py`), or the sentences of the measuring folder. The
-page that helps to choose a method is made of what is stored. One record a method, written as it
-comes: a run that was stopped goes on.
+Needs MNIST's test digits (`python training/fetch.py`), or the sentences of the measuring folder.
+The page that helps to choose a method is made of what is stored. One record a method, written as
+it comes: a run that was stopped goes on.
 """
 
 from __future__ import annotations
@@ -62,11 +62,9 @@ SUBJECTS: dict[str, tuple[str, Any]] = {
 def record(model: Any, inputs: list[Any], name: str, subject: str) -> dict[str, Any]:
     """The numbers of one method."""
     options = {"batch_size": BATCH, "progress": False, **FEWER.get(name, {})}
-    began = time.perf_counter()
     found = pellucid.explain(model, inputs, method=name, **options)
-    seconds = (time.perf_counter() - began) / len(inputs)
     costs = [ex.provenance.forwards + ex.provenance.backwards for ex in found]
-    scores = {"passes": summary([float(cost) for cost in costs]), "seconds": summary([seconds])}
+    scores = {"passes": summary([float(cost) for cost in costs])}
     for metric, params in METRICS[subject]:
         measured = pellucid.measure(model, found, metric=metric, batch_size=64, **params)
         scores[metric] = summary([one.value for one in measured if one.value is not None])
@@ -75,7 +73,7 @@ def record(model: Any, inputs: list[Any], name: str, subject: str) -> dict[str, 
 
 def summary(values: list[float]) -> dict[str, Any]:
     """Mean, standard error of it, and of how many."""
-    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
+    error = statistics.stdev(values) / math.sqrt(len(values))
     return {"mean": statistics.fmean(values), "se": error, "n": len(values)}
 
 

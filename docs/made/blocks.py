@@ -1,8 +1,8 @@
 """The blocks of a page: what is shown is what runs.
 
 A block of Python runs, all those of a page in one namespace, and a block of text right after it is
-what it prints. Of a block of the console, the commands that begin with ``pellucid`` run. A block that
-cannot run says why in its info string: ```` ```python not-run="needs captum" ````.
+what it prints. Of a block of the console, the commands that begin with ``pellucid`` run. A block
+that cannot run says why in its info string: ```` ```python not-run="needs captum" ````.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import os
 import re
 import shlex
 import sys
+from collections.abc import Callable
 from contextlib import chdir, redirect_stdout
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from unittest.mock import patch
 
@@ -47,7 +49,7 @@ def blocks_of(page: Path) -> list[Block]:
     text = page.read_text(encoding="utf-8")
     fences = list(_FENCE.finditer(text))
     found: list[Block] = []
-    for fence, following in zip(fences, [*fences[1:], None], strict=True):
+    for fence, following in zip_longest(fences, fences[1:]):
         line = text.count("\n", 0, fence.start("code"))
         printed = None
         if following and following["language"] == "text" and fence["language"] == "python":
@@ -90,13 +92,20 @@ def _run_commands(block: Block, folder: Path) -> None:
         if not command.startswith("pellucid "):
             continue
         arguments = shlex.split(command, comments=True)
-        wide = {"COLUMNS": "200"}
-        with chdir(folder), patch.object(sys, "argv", arguments), patch.dict(os.environ, wide):
-            try:
-                with redirect_stdout(io.StringIO()):
-                    main()
-            except SystemExit as stop:
-                assert not stop.code, f"{block.page.name}: {command}"
+        wide = patch.dict(os.environ, {"COLUMNS": "200"})
+        named = patch.object(sys, "argv", arguments)
+        with chdir(folder), named, wide, redirect_stdout(io.StringIO()):
+            code = _left_with(main)
+        assert not code, f"{block.page.name}: {command}"
+
+
+def _left_with(main: Callable[[], None]) -> object:
+    """The exit status of a command that leaves the interpreter when it is done."""
+    try:
+        main()
+    except SystemExit as stop:
+        return stop.code
+    return None
 
 
 def same(printed: str, shown: str) -> bool:

@@ -1,6 +1,7 @@
 """Which method: tables from declarations and from the stored runs of `docs/results/*.json`.
 
-A stored run holds ``methods -> section -> metric -> {mean, se, n}``. What is not stored is not shown.
+A stored run holds ``methods -> section -> metric -> {mean, se, n}``; what is not stored is not
+shown.
 """
 
 from __future__ import annotations
@@ -37,17 +38,18 @@ _HAVE: dict[str, Callable[[Method], bool]] = {
         lambda spec: Needs.ATTENTION in spec.needs and not spec.class_specific
     ),
     "a Transformer that can be differentiated": (
-        lambda spec: Needs.ATTENTION in spec.needs
-        and spec.class_specific
-        and Needs.RULES not in spec.needs
+        lambda spec: (
+            Needs.ATTENTION in spec.needs and spec.class_specific and Needs.RULES not in spec.needs
+        )
     ),
     "a Transformer whose operations all have a rule of relevance": (
         lambda spec: Needs.RULES in spec.needs
     ),
     "a Transformer whose tokens can be left out or perturbed inside": (
-        lambda spec: spec.needs
-        & (Needs.STREAM | Needs.TOKEN_DROP | Needs.BRANCHES)
-        and not spec.needs & (Needs.ATTENTION | Needs.RULES)
+        lambda spec: (
+            spec.needs & (Needs.STREAM | Needs.TOKEN_DROP | Needs.BRANCHES)
+            and not spec.needs & (Needs.ATTENTION | Needs.RULES)
+        )
     ),
 }
 
@@ -151,9 +153,7 @@ def budget(runs: list[Run]) -> str:
             cells.append(", ".join(f"[`{name}`](methods/{name}.md)" for name in best) or "none")
         paid = "any number" if math.isinf(most) else f"at most {most}"
         rows.append(f"| {paid} | {' | '.join(cells)} |")
-    return "\n".join(
-        [f"| passes | {' | '.join(head)} |", "|---" * (len(runs) + 1) + "|", *rows]
-    )
+    return "\n".join([f"| passes | {' | '.join(head)} |", "|---" * (len(runs) + 1) + "|", *rows])
 
 
 def table(run: Run) -> str:
@@ -165,10 +165,9 @@ def table(run: Run) -> str:
     sign = 1 if METRICS[judge[1]].better == "higher" else -1
     names.sort(key=lambda name: -sign * run.methods[name][judge].mean)
     best = {key: set(run.best(key, names)) for key in columns}
-    head = [f"`{metric}` {'↑' if METRICS[metric].better == 'higher' else '↓'}" for _, metric in columns]
     rows = [
         f"| {_linked(name)} | {' | '.join(_cell(run, name, key, best[key]) for key in columns)} "
-        f"| {_plain(run, name, 'passes', '.0f')} | {_plain(run, name, 'seconds', '.2g')} |"
+        f"| {_passes(run, name)} |"
         for name in names
     ]
     where = ", ".join(f"{key} {value}" for key, value in run.provenance.items())
@@ -176,8 +175,8 @@ def table(run: Run) -> str:
         [
             f"### {run.about[:1].upper()}{run.about[1:]}",
             "",
-            f"| method | {' | '.join(head)} | passes | seconds |",
-            "|---" * (len(columns) + 3) + "|",
+            f"| method | {' | '.join(map(_head, columns))} | passes |",
+            "|---" * (len(columns) + 2) + "|",
             *rows,
             "",
             f"<small>{where}</small>",
@@ -200,13 +199,19 @@ def _cell(run: Run, name: str, key: tuple[str, str], best: set[str]) -> str:
     if found is None:
         return ""
     control = run.methods.get("random", {}).get(key)
-    text = f"{found.mean:.3f} ± {found.se:.3f}"
+    text = f"{found.mean:.3f}&nbsp;±&nbsp;{found.se:.3f}"
     if name in best:
         return f"**{text}**"
     judged = METRICS[key[1]].family == "faithfulness" and control and name != "random"
-    return f"{text} †" if judged and run.better(key[1], found, control) < 2 else text
+    return f"{text}&nbsp;†" if judged and run.better(key[1], found, control) < 2 else text
 
 
-def _plain(run: Run, name: str, what: str, form: str) -> str:
-    found = run.methods[name].get(("all", what))
-    return "" if found is None else format(found.mean, form)
+def _passes(run: Run, name: str) -> str:
+    found = run.methods[name].get(("all", "passes"))
+    return "" if found is None else f"{found.mean:.0f}"
+
+
+def _head(key: tuple[str, str]) -> str:
+    """The name of a metric, which may be broken between its words, and its direction."""
+    arrow = "↑" if METRICS[key[1]].better == "higher" else "↓"
+    return f"<code>{key[1].replace('_', '_<wbr>')}</code>&nbsp;{arrow}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import choosing_page
 import methods_pages
 import metrics_pages
@@ -34,6 +36,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add what is made."""
     made = methods_pages.pages(tried.shown) | metrics_pages.pages(tried.valued)
     made["reference.md"] = reference_page.page()
+    root = Path(config.config_file_path).parent
+    for name in ("CONTRIBUTING", "CHANGELOG"):
+        made[f"{name.lower()}.md"] = (root / f"{name}.md").read_text(encoding="utf-8")
     for path, content in made.items():
         files.append(File.generated(config, path, content=content))
     return files

@@ -1,11 +1,11 @@
-"""A page for every method, and one that lists them: from declarations, docstrings and a run each."""
+"""A page for every method, and one that lists them: from declarations, docstrings and a run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from prose import body_of, cell, defaults_of, module_of, presets_of, prose, source_of, sources
-from tried import SENTENCE, Shown
+from tried import IMAGE, SENTENCE, TEXT, Shown
 
 from pellucid._needs import MEANING, flags
 from pellucid._spec import Method
@@ -29,18 +29,19 @@ def pages(run: Try) -> dict[str, str | bytes]:
 def index(tried: dict[str, list[Shown]]) -> str:
     """The list of all methods, with what each asks for and costs."""
     rows = [
-        f"| [`{name}`]({name}.md) | {cell(spec.summary)} | {' and '.join(spec.kinds)} "
-        f"| {'signed' if spec.signed else 'unsigned'} | {_passes(tried[name])} |"
+        f"| [`{name}`]({name}.md) | {cell(spec.summary)} "
+        f"| {'signed' if spec.signed else 'unsigned'} "
+        f"| {_passes(tried[name], IMAGE)} | {_passes(tried[name], TEXT)} |"
         for name, spec in METHODS.items()
     ]
-    head = ["| method | what it does | for | scores | passes |", "|---|---|---|---|---|"]
+    head = ["| method | what it does | scores | image | text |", "|---|---|---|---|---|"]
     return "\n".join(
         [
             "# Methods",
             "",
-            "One file each. *Passes* are forwards and backwards of one input through a bundled "
-            "model, counted while this page was made. A *signed* score says in which direction a "
-            "token speaks, an unsigned one only how much. "
+            "One file each. A *signed* score says in which direction a token speaks, an unsigned "
+            "one only how much. The last columns are forwards + backwards of one image and of one "
+            "text through a bundled model, counted while this page was made. "
             "[Which one?](../choosing.md) compares them.",
             "",
             *head,
@@ -96,6 +97,6 @@ def _costs(tried: list[Shown]) -> str:
     return "\n".join([what, "", "| model | forwards | backwards |", "|---|---|---|", *rows])
 
 
-def _passes(tried: list[Shown]) -> str:
-    counts = [f"{one.forwards} + {one.backwards}" for one in tried]
-    return counts[0] if len(set(counts)) == 1 else ", ".join(counts)
+def _passes(tried: list[Shown], model: str) -> str:
+    counts = [f"{one.forwards}&nbsp;+&nbsp;{one.backwards}" for one in tried if one.model == model]
+    return counts[0] if counts else ""

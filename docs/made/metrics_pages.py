@@ -83,7 +83,10 @@ def _values(tried: list[Valued]) -> str:
     ]
     names = " | ".join(f"`{name}`" for name in COMPARED)
     head = [f"| model | {names} | evaluations |", "|---" * (len(COMPARED) + 2) + "|"]
-    said = "One bundled input, by three methods. A single input ranks nothing: it shows the scale."
+    said = (
+        "One bundled input, its log-odds explained by three methods. A single input ranks nothing: "
+        "it shows the scale."
+    )
     return "\n".join([said, "", *head, *rows])
 
 
@@ -95,8 +98,9 @@ def walks() -> str:
     """The page of all metrics of walks."""
     parts = [
         "# Metrics of walks",
-        "`pellucid.measure_walk(walk, metric=...)` measures [a walk](../walks.md). A walk that stays "
-        "and one that leaves are not good for the same reasons: each has its direction, or none.",
+        "`pellucid.measure_walk(walk, metric=...)` measures [a walk](../walks.md). A walk that "
+        "stays and one that leaves are not good for the same reasons: each has its direction, or "
+        "none.",
     ]
     for name, spec in WALK_METRICS.items():
         parts += [f"## {name}", _walk(spec)]
@@ -106,7 +110,9 @@ def walks() -> str:
 def _walk(spec: WalkMetric) -> str:
     title, body, misleads = module_of(spec.function)
     better = ", ".join(
-        f"{goal}: {way} is better" for goal, way in (("stay", spec.stay), ("leave", spec.leave)) if way
+        f"{goal}: {way} is better"
+        for goal, way in (("stay", spec.stay), ("leave", spec.leave))
+        if way
     )
     settings = defaults_of(spec.function, 1)
     parts = [

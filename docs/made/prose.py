@@ -58,10 +58,11 @@ def defaults_of(function: Any, skipped: int) -> str:
 
 def presets_of(presets: Any) -> str:
     """The named sets of parameters."""
-    rows = [
-        f"| `{name}` | `{', '.join(f'{key}={value!r}' for key, value in one.items()) or 'defaults'}` |"
+    settings = {
+        name: ", ".join(f"{key}={value!r}" for key, value in one.items()) or "the defaults"
         for name, one in presets.items()
-    ]
+    }
+    rows = [f"| `{name}` | `{what}` |" for name, what in settings.items()]
     return "\n".join(["| preset | stands for |", "|---|---|", *rows]) if rows else ""
 
 

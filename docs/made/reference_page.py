@@ -11,8 +11,10 @@ import pellucid
 
 GROUPS = {
     "Models": "load adapt blackbox chat Resize",
-    "Explaining": "explain Target Explanation report method Case Needs Attribution",
-    "Measuring": "evaluate measure measure_walk metric walk_metric class_trend",
+    "Explaining": "explain Target Explanation report method Case Needs Attribution "
+    "SlalomExplanation",
+    "Measuring": "evaluate measure measure_walk Table metric Measured walk_metric "
+    "class_trend agreement",
     "Walking": "explore Trajectory metric_at feasible Output Top Above Rectangle",
     "What there is": "list_methods list_metrics list_models",
     "Errors": "PellucidError ArgumentError InputError ModelError NumericalError StoreError "

@@ -20,7 +20,8 @@ SENTENCE = "It is not a great film, but I enjoyed it."
 MARKED = [0, 0, 0, 0, 1, 0, 0, 0, 1, 0]  # "great" and "enjoyed", as a person might have it
 COMPARED = ("random", "gradient_x_input", "attn_lrp")
 _WIDTH = 78
-_THEME = TerminalTheme((250, 250, 250), (40, 40, 40), [(90, 90, 90)] * 8)
+_INK = (25, 25, 25)  # on colours as light as ours
+_THEME = TerminalTheme((250, 250, 250), _INK, [_INK] * 8)
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,9 @@ def valued(spec: Metric) -> list[Valued]:
     for name, item in _subjects(spec.kinds):
         values, evaluations = {}, 0
         for method in COMPARED:
-            ex = pellucid.explain(model(name), item, method=method)
+            ex = pellucid.explain(
+                model(name), item, method=method, target=pellucid.Target.log_odds()
+            )
             options = {**_truth(spec, ex), **_needed(spec)}
             measured = pellucid.measure(model(name), ex, metric=spec.name, **options)
             values[method], evaluations = measured.value, measured.evaluations
