@@ -53,9 +53,9 @@ def sentences(count: int, seed: int) -> list[str]:
     return [found[int(i)].input for i in chosen]
 
 
-SUBJECTS: dict[str, tuple[str, Any]] = {
-    "digits": ("pellucid/digits-vit", digits),
-    "reviews": ("pellucid/reviews-bert", sentences),
+SUBJECTS: dict[str, tuple[str, Any, str]] = {
+    "digits": ("pellucid/digits-vit", digits, "unseen digits"),
+    "reviews": ("pellucid/reviews-bert", sentences, "sentences of unseen reviews"),
 }
 
 
@@ -79,11 +79,11 @@ def summary(values: list[float]) -> dict[str, Any]:
 
 def run(subject: str) -> None:
     """Add every method that the stored file does not hold yet."""
-    name, draw = SUBJECTS[subject]
+    name, draw, what = SUBJECTS[subject]
     model, inputs = pellucid.load(name), draw(COUNT, SEED)
     out = RESULTS / f"{subject}.json"
     stored = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {"methods": {}}
-    stored["about"] = f"{COUNT} unseen {subject}, {name}"
+    stored["about"] = f"{COUNT} {what}, {name}"
     stored["provenance"] = {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "weights": model.weights_hash()[:12],

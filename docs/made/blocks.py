@@ -2,7 +2,7 @@
 
 A block of Python runs, all those of a page in one namespace, and a block of text right after it is
 what it prints. Of a block of the console, the commands that begin with ``pellucid`` run. A block
-that cannot run says why in its info string: ```` ```python not-run="needs captum" ````.
+that cannot run says why in its title: ```` ```python title="Not run: needs captum" ````.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 _FENCE = re.compile(
-    r'^```(?P<language>\w+)(?: not-run="(?P<reason>[^"\n]+)")?[ ]*\n(?P<code>.*?)^```$',
+    r'^```(?P<language>\w+)(?: title="Not run: (?P<reason>[^"\n]+)")?[ ]*\n(?P<code>.*?)^```$',
     re.DOTALL | re.MULTILINE,
 )
 _NUMBER = re.compile(r"-?\d+\.?\d*(?:e[+-]?\d+)?")

@@ -24,7 +24,7 @@ BUDGETS = (1, 2, 25, 250, math.inf)
 JUDGES = {
     "reviews": ("all", "comprehensiveness"),
     "digits": ("all", "insertion_minus_deletion"),
-    "pets": ("probe", "mean_iou"),
+    "pets": ("predicted", "aopc"),
 }
 SHOWN = 6  # columns of a table
 _HAVE: dict[str, Callable[[Method], bool]] = {
@@ -97,8 +97,9 @@ class Run:
 
 
 def stored_runs(folder: Path = RESULTS) -> list[Run]:
-    """All runs in a folder."""
-    return [_read(path) for path in sorted(folder.glob("*.json")) if path.stem in JUDGES]
+    """All runs in a folder that hold what they are judged by."""
+    found = [_read(path) for path in sorted(folder.glob("*.json")) if path.stem in JUDGES]
+    return [run for run in found if any(JUDGES[run.name] in one for one in run.methods.values())]
 
 
 def _read(path: Path) -> Run:

@@ -63,7 +63,7 @@ def page(spec: Method, tried: list[Shown]) -> str:
         *(_example(spec, one) for one in tried),
         "## What it is",
         prose(f"{title}\n\n{body}".strip()),
-        source_of(spec.function),
+        source_of(spec.function, "The formula, as it runs"),
         "## Parameters",
         prose(body_of(spec.function)) or "It has none.",
         f"```python\n{spec.name}({settings})\n```" if settings else "",
@@ -85,10 +85,10 @@ def page(spec: Method, tried: list[Shown]) -> str:
 
 
 def _example(spec: Method, one: Shown) -> str:
+    if one.colours:
+        return one.colours  # which end with its notes
     notes = "".join(f"\n\n> {prose(note)}" for note in one.notes)
-    if one.picture:
-        return f"![{spec.name} on a handwritten 8]({spec.name}.png){{ .map }}{notes}"
-    return f"{one.colours}{notes}"
+    return f"![{spec.name} on a handwritten 8]({spec.name}.png){{ .map }}{notes}"
 
 
 def _costs(tried: list[Shown]) -> str:

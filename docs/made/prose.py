@@ -10,13 +10,18 @@ from pellucid._references import REFERENCES
 
 MISLEADS = "It misleads "
 _CODE = re.compile(r"(``.+?``|`.+?`)", re.DOTALL)
-_MARKUP = re.compile(r"([*_<>|\[\]])")
+_MARKUP = re.compile(r"([*_|\[\]])")
+_HYPHENATED = re.compile(r"(?<=\w-)\n(?=\w)")
 
 
 def prose(text: str) -> str:
     """A docstring's text: what stands in backticks is code, and nothing else is markup."""
-    parts = _CODE.split(text)
-    return "".join(part if i % 2 else _MARKUP.sub(r"\\\1", part) for i, part in enumerate(parts))
+    parts = _CODE.split(_HYPHENATED.sub("", text))
+    return "".join(part if i % 2 else _escaped(part) for i, part in enumerate(parts))
+
+
+def _escaped(text: str) -> str:
+    return _MARKUP.sub(r"\\\1", text.replace("<", "&lt;"))
 
 
 def cell(text: str) -> str:
@@ -66,8 +71,8 @@ def presets_of(presets: Any) -> str:
     return "\n".join(["| preset | stands for |", "|---|---|", *rows]) if rows else ""
 
 
-def source_of(function: Any) -> str:
-    """The code of a function, as a block that can be opened."""
+def source_of(function: Any, title: str) -> str:
+    """The code of a function, as a block that can be closed."""
     lines = inspect.getsource(function).rstrip().splitlines()
     code = "\n".join(f"    {line}".rstrip() for line in lines)
-    return f'??? example "The code"\n\n    ```python\n{code}\n    ```'
+    return f'???+ example "{title}"\n\n    ```python\n{code}\n    ```'

@@ -52,12 +52,21 @@ def _signature(name: str, thing: Any) -> str:
     if inspect.isclass(thing) and (issubclass(thing, Exception) or thing is pellucid.Needs):
         return ""
     signature = inspect.signature(thing)
-    found = [str(p).replace("'", "") for p in signature.parameters.values() if p.name != "self"]
+    found = [_parameter(p) for p in signature.parameters.values() if p.name != "self"]
     stars = _with_stars(signature, found)
     line = f"{name}({', '.join(stars)})"
     if len(line) > 88:
         line = f"{name}(\n    " + ",\n    ".join(stars) + ",\n)"
     return f"```python\n{line}\n```"
+
+
+def _parameter(parameter: inspect.Parameter) -> str:
+    """A parameter as it is written; its annotation is a string already."""
+    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    shown = stars.get(parameter.kind, "") + parameter.name
+    if parameter.annotation is not parameter.empty:
+        shown += f": {parameter.annotation}"
+    return shown if parameter.default is parameter.empty else f"{shown} = {parameter.default!r}"
 
 
 def _with_stars(signature: inspect.Signature, shown: list[str]) -> list[str]:
