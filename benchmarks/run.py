@@ -20,7 +20,7 @@ from table import PAGE, page
 NAMES = (
     *("starting", "memory", "recording", "measuring", "evaluating", "perturbation"),
     *("attention_methods", "relevance", "walking", "drift", "removal_engine"),
-    *("slalom_fidelity", "slalom_stability"),
+    *("slalom_fidelity", "slalom_stability", "studies"),
 )
 RESULTS = Path(__file__).parent / "results"
 

@@ -158,6 +158,7 @@ NEVER = {
     "methods": "adapters data _explain _measure viz cli",
     "metrics": "adapters data _explain _measure methods viz cli",
     "viz": "adapters methods metrics _case _explain _measure cli",
+    "bench": "cli testing",
     "_store": "adapters methods metrics _case _explain viz cli",
     "_results": "adapters methods metrics _case _explain cli",
 }

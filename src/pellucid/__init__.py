@@ -54,10 +54,11 @@ _HOME = {
     "ModelError": "pellucid._errors",
     "NumericalError": "pellucid._errors",
     "StoreError": "pellucid._errors",
+    "StudyError": "pellucid._errors",
     "UnsupportedCombination": "pellucid._errors",
 }
 
-_SUBMODULES = ("data", "models", "surrogates", "testing")
+_SUBMODULES = ("bench", "data", "models", "surrogates", "testing")
 
 __all__ = sorted([*_HOME, "__version__"])
 
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from pellucid._errors import NumericalError as NumericalError
     from pellucid._errors import PellucidError as PellucidError
     from pellucid._errors import StoreError as StoreError
+    from pellucid._errors import StudyError as StudyError
     from pellucid._errors import UnsupportedCombination as UnsupportedCombination
     from pellucid._evaluate import evaluate as evaluate
     from pellucid._explain import explain as explain

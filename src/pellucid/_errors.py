@@ -7,7 +7,8 @@
     ├── UnsupportedCombination (ValueError)   this method or metric, on this model
     ├── StoreError (ValueError)               a file that cannot be read or written
     ├── NumericalError (RuntimeError)         NaN or infinity where a number was due
-    └── BudgetExceeded (RuntimeError)         more model evaluations, or time, than were allowed
+    ├── BudgetExceeded (RuntimeError)         more model evaluations, or time, than were allowed
+    └── StudyError (RuntimeError)             a study that cannot go on
 
 Every message says what failed, what was got, what was expected and what to type instead.
 """
@@ -48,6 +49,10 @@ class NumericalError(PellucidError, RuntimeError):
 
 class BudgetExceeded(PellucidError, RuntimeError):
     """The method would need more model evaluations, or time, than it was allowed."""
+
+
+class StudyError(PellucidError, RuntimeError):
+    """The study cannot go on; what it has found is kept."""
 
 
 def explain_error(what: str, *, got: object = None, expected: str = "", instead: str = "") -> str:

@@ -107,7 +107,7 @@ def evaluate(
                     batch_size=batch_size,
                     answers=answers,
                 )
-                scored[method.label] += [one.without_curves() for one in found]
+                scored[method.label] += [one.numbers_only() for one in found]
                 report(sum(map(len, scored.values())))
     return Table(
         model=adapter.name,
@@ -170,7 +170,12 @@ def evaluate_samples(
         for one in metrics
     ]
     return [
-        Scored(sample.sample.id, tuple(row), _cost(found))
+        Scored(
+            sample.sample.id,
+            tuple(row),
+            _cost(found),
+            found if isinstance(found, Explanation) else None,
+        )
         for sample, found, *row in zip(samples, explained, *columns, strict=True)
     ]
 

@@ -110,7 +110,10 @@ def truth_of(sample: Sample, kind: TruthKind) -> Any:
     if kind == "mask" and "mask" not in sample.truth and "boxes" in sample.truth:
         width, height = read_image(sample.input)[0].size
         return boxes_to_mask(sample.truth["boxes"], (height, width))
-    return sample.truth.get(kind)
+    found = sample.truth.get(kind)
+    if found is not None and kind in ("rationale", "attention") and getattr(sample, "words", None):
+        return sample.spans, found  # type: ignore[attr-defined]
+    return found
 
 
 def check_truths(samples: Sequence[Sample], metrics: Sequence[Metric]) -> None:

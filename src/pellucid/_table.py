@@ -29,6 +29,7 @@ from pellucid._uncertainty import (
 
 if TYPE_CHECKING:
     from pellucid._measure import Measurement
+    from pellucid._results import Explanation
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,12 @@ class Scored:
     sample: str
     measurements: tuple[Measurement, ...]
     cost: Cost
+    explanation: Explanation | None = None  # None where there is none, or where it is not kept
 
-    def without_curves(self) -> Scored:
+    def numbers_only(self) -> Scored:
         """The same without what would fill the memory with a data set."""
-        return replace(self, measurements=tuple(replace(m, curve=()) for m in self.measurements))
+        short = tuple(replace(one, curve=()) for one in self.measurements)
+        return replace(self, measurements=short, explanation=None)
 
 
 @dataclass(frozen=True)

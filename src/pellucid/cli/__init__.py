@@ -6,7 +6,9 @@ import sys
 
 import typer
 
+from pellucid.cli.bench import bench
 from pellucid.cli.demo import demo
+from pellucid.cli.evaluate import evaluate
 from pellucid.cli.explain import explain
 from pellucid.cli.explore import explore
 from pellucid.cli.lists import methods, metrics, models
@@ -18,8 +20,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (explain, explore, methods, metrics, models, demo):
+for command in (explain, explore, evaluate, methods, metrics, models, demo):
     app.command()(command)
+app.add_typer(bench)
 
 
 def main() -> None:

@@ -68,7 +68,7 @@ def class_of(adapter: Adapter, label: str | None) -> str | int | None:
     return label
 
 
-def named_value(setting: str, example: str) -> tuple[str, Any]:
+def named_value(setting: str, example: str, option: str = "--set") -> tuple[str, Any]:
     """The two sides of NAME=VALUE."""
     from pellucid import ArgumentError
     from pellucid._errors import explain_error
@@ -78,9 +78,9 @@ def named_value(setting: str, example: str) -> tuple[str, Any]:
         raise ArgumentError(
             explain_error(
                 "a parameter has a name and a value",
-                got=f"--set {setting}",
-                expected="--set NAME=VALUE",
-                instead=f"--set {example}",
+                got=f"{option} {setting}",
+                expected=f"{option} NAME=VALUE",
+                instead=f"{option} {example}",
             )
         )
     return name, value_of(value)
