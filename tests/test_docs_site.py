@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -198,8 +199,11 @@ def test_every_metric_is_listed_under_its_family():
 
 
 def test_the_reference_has_every_public_name():
-    named = re.findall(r"^### (\w+)", reference_page.page(), re.MULTILINE)
-    assert sorted(named) == sorted(set(pellucid.__all__) - {"__version__"})
+    named = re.findall(r"^### ([\w.]+)", reference_page.page(), re.MULTILINE)
+    inner = [
+        f"{m}.{name}" for m in ("data", "bench") for name in import_module(f"pellucid.{m}").__all__
+    ]
+    assert sorted(named) == sorted({*pellucid.__all__, *inner} - {"__version__"})
     assert (
         "explain(\n    model: Any,\n    inputs: Any,\n    *,\n    method:" in reference_page.page()
     )

@@ -2,7 +2,8 @@
 
 A block of Python runs, all those of a page in one namespace, and a block of text right after it is
 what it prints. Of a block of the console, the commands that begin with ``pellucid`` run. A block
-that cannot run says why in its title: ```` ```python title="Not run: needs captum" ````.
+that cannot run says why in its title: ```` ```python title="Not run: needs captum" ````. A block of
+another language whose title is the name of a file is that file, for what follows.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from pathlib import Path
 from unittest.mock import patch
 
 _FENCE = re.compile(
-    r'^```(?P<language>\w+)(?: title="Not run: (?P<reason>[^"\n]+)")?[ ]*\n(?P<code>.*?)^```$',
+    r'^```(?P<language>\w+)(?: title="(?P<title>[^"\n]+)")?[ ]*\n(?P<code>.*?)^```$',
     re.DOTALL | re.MULTILINE,
 )
+_NOT_RUN = "Not run: "
 _NUMBER = re.compile(r"-?\d+\.?\d*(?:e[+-]?\d+)?")
 
 
@@ -36,6 +38,7 @@ class Block:
     language: str
     reason: str  # why it is not run; empty where it is
     code: str
+    file: str  # the name under which what follows finds it; empty of what runs
     printed: str | None = None  # what the page says that it prints
 
     @property
@@ -55,8 +58,10 @@ def blocks_of(page: Path) -> list[Block]:
         if following and following["language"] == "text" and fence["language"] == "python":
             between = text[fence.end() : following.start()]
             printed = following["code"] if not between.strip() else None
-        reason = fence["reason"] or ""
-        found.append(Block(page, line, fence["language"], reason, fence["code"], printed))
+        title = fence["title"] or ""
+        reason = title.removeprefix(_NOT_RUN) if title.startswith(_NOT_RUN) else ""
+        file = "" if reason else title
+        found.append(Block(page, line, fence["language"], reason, fence["code"], file, printed))
     return found
 
 
@@ -65,6 +70,8 @@ def run_page(page: Path, folder: Path) -> int:
     names: dict[str, object] = {"__name__": "__page__"}
     done = 0
     for block in blocks_of(page):
+        if block.file:
+            (folder / block.file).write_text(block.code, encoding="utf-8")
         if block.reason or block.language not in ("python", "console"):
             continue
         done += 1

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
-from typing import Any
+from typing import Any, cast
 
 from pellucid._references import REFERENCES
 
@@ -72,7 +73,10 @@ def presets_of(presets: Any) -> str:
 
 
 def source_of(function: Any, title: str) -> str:
-    """The code of a function, as a block that can be closed."""
+    """The code of a function without what is told elsewhere, as a block that can be closed."""
     lines = inspect.getsource(function).rstrip().splitlines()
-    code = "\n".join(f"    {line}".rstrip() for line in lines)
+    node = cast(ast.FunctionDef, ast.parse("\n".join(lines)).body[0])
+    told = node.body[0]  # the docstring
+    kept = lines[node.lineno - 1 : told.lineno - 1] + lines[cast(int, told.end_lineno) :]
+    code = "\n".join(f"    {line}".rstrip() for line in kept)
     return f'???+ example "{title}"\n\n    ```python\n{code}\n    ```'

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+from importlib import import_module
 from typing import Any
 
-from prose import prose
+from prose import prose, summary_of
 
 import pellucid
 
@@ -20,6 +21,7 @@ GROUPS = {
     "Errors": "PellucidError ArgumentError InputError ModelError NumericalError StoreError "
     "UnsupportedCombination BudgetExceeded",
 }
+SUBMODULES = ("data", "bench")
 _HEAD = """# Reference
 
 What `import pellucid` offers. Names are imported when they are first used. Everything here is
@@ -37,6 +39,10 @@ def page() -> str:
         own = [name for name in names.split() if name in public]
         parts += [f"## {title}"] * bool(own)
         parts += [_entry(name, getattr(pellucid, name)) for name in own]
+    for name in SUBMODULES:
+        module = import_module(f"pellucid.{name}")
+        parts += [f"## pellucid.{name}", prose(summary_of(module))]
+        parts += [_entry(f"{name}.{one}", getattr(module, one)) for one in module.__all__]
     return "\n\n".join(parts) + "\n"
 
 
