@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,31 +27,6 @@ JUDGES = {
     "pets": ("predicted", "aopc"),
 }
 SHOWN = 6  # columns of a table
-_HAVE: dict[str, Callable[[Method], bool]] = {
-    "only predictions: an API, a function, a pipeline of several parts": (
-        lambda spec: spec.needs is Needs.NOTHING
-    ),
-    "a torch model with gradients, of any architecture": (
-        lambda spec: spec.needs is Needs.GRADIENTS
-    ),
-    "a Transformer, and one forward pass a prediction": (
-        lambda spec: Needs.ATTENTION in spec.needs and not spec.class_specific
-    ),
-    "a Transformer that can be differentiated": (
-        lambda spec: (
-            Needs.ATTENTION in spec.needs and spec.class_specific and Needs.RULES not in spec.needs
-        )
-    ),
-    "a Transformer whose operations all have a rule of relevance": (
-        lambda spec: Needs.RULES in spec.needs
-    ),
-    "a Transformer whose tokens can be left out or perturbed inside": (
-        lambda spec: (
-            spec.needs & (Needs.STREAM | Needs.TOKEN_DROP | Needs.BRANCHES)
-            and not spec.needs & (Needs.ATTENTION | Needs.RULES)
-        )
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -125,11 +100,26 @@ def tables(folder: Path = RESULTS) -> dict[str, str]:
 
 def have() -> str:
     """Methods by what they ask of a model."""
-    rows = []
-    for what, fits in _HAVE.items():
-        names = [f"[`{name}`](methods/{name}.md)" for name, spec in METHODS.items() if fits(spec)]
-        rows.append(f"| {what} | {', '.join(names)} |")
+    found = defaultdict(list)
+    for name, spec in METHODS.items():
+        found[asked(spec)].append(f"[`{name}`](methods/{name}.md)")
+    rows = [f"| {what} | {', '.join(found[what])} |" for what in found]
     return "\n".join(["| you have | what runs |", "|---|---|", *rows])
+
+
+def asked(spec: Method) -> str:
+    """What a model must be for a method, in words."""
+    if spec.needs is Needs.NOTHING:
+        return "only predictions: an API, a function"
+    if spec.needs is Needs.GRADIENTS:
+        return "a torch model of any architecture, with gradients"
+    if Needs.RULES in spec.needs:
+        return "a model whose operations all have a rule of relevance"
+    if Needs.ATTENTION in spec.needs and spec.class_specific:
+        return "a Transformer, with gradients of its attention"
+    if Needs.ATTENTION in spec.needs:
+        return "a Transformer, and one forward pass"
+    return "a model whose tokens can be reached, or left out, inside"
 
 
 def budget(runs: list[Run]) -> str:
@@ -203,8 +193,9 @@ def _cell(run: Run, name: str, key: tuple[str, str], best: set[str]) -> str:
     text = f"{found.mean:.3f}&nbsp;±&nbsp;{found.se:.3f}"
     if name in best:
         return f"**{text}**"
-    judged = METRICS[key[1]].family == "faithfulness" and control and name != "random"
-    return f"{text}&nbsp;†" if judged and run.better(key[1], found, control) < 2 else text
+    if control is None or name == "random" or METRICS[key[1]].family != "faithfulness":
+        return text
+    return f"{text}&nbsp;†" if run.better(key[1], found, control) < 2 else text
 
 
 def _passes(run: Run, name: str) -> str:

@@ -63,7 +63,7 @@ def page(spec: Method, tried: list[Shown]) -> str:
         *(_example(spec, one) for one in tried),
         "## What it is",
         prose(f"{title}\n\n{body}".strip()),
-        source_of(spec.function, "The formula, as it runs"),
+        source_of(spec.function, "The method, as it runs"),
         "## Parameters",
         prose(body_of(spec.function)) or "It has none.",
         f"```python\n{spec.name}({settings})\n```" if settings else "",

@@ -60,7 +60,7 @@ def page(spec: Metric, tried: list[Valued]) -> str:
         "## What it is",
         prose(f"{title}\n\n{body}".strip()),
         prose(body_of(spec.function)),
-        source_of(spec.function, "The formula, as it runs"),
+        source_of(spec.function, "The metric, as it runs"),
         f"## Parameters\n\n```python\n{spec.name}({settings})\n```" if settings else "",
         presets_of(spec.presets),
         "## What it needs",

@@ -68,8 +68,9 @@ def _signature(name: str, thing: Any) -> str:
 
 def _parameter(parameter: inspect.Parameter) -> str:
     """A parameter as it is written; its annotation is a string already."""
-    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
-    shown = stars.get(parameter.kind, "") + parameter.name
+    stars = "**" if parameter.kind is parameter.VAR_KEYWORD else ""
+    stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else stars
+    shown = f"{stars}{parameter.name}"
     if parameter.annotation is not parameter.empty:
         shown += f": {parameter.annotation}"
     return shown if parameter.default is parameter.empty else f"{shown} = {parameter.default!r}"
