@@ -26,6 +26,7 @@ try:
     import metrics_pages
     import prose
     import reference_page
+    import stored
     import tried
 finally:
     sys.path.pop(0)
@@ -251,7 +252,7 @@ STORED = """
 
 def test_choosing_names_the_best_and_what_is_not_told_from_it(tmp_path):
     (tmp_path / "digits.json").write_text(STORED, encoding="utf-8")
-    (run,) = choosing_page.stored_runs(tmp_path)
+    (run,) = stored.stored_runs(tmp_path)
     rows = choosing_page.budget([run]).splitlines()[2:]
     named = [re.findall(r"`(\w+)`", row) for row in rows]
     # 0.50 and 0.41 are 0.09 / hypot(0.04, 0.03) = 1.8 errors apart, so neither is named alone
@@ -260,7 +261,7 @@ def test_choosing_names_the_best_and_what_is_not_told_from_it(tmp_path):
 
 def test_choosing_marks_what_is_no_better_than_chance(tmp_path):
     (tmp_path / "digits.json").write_text(STORED, encoding="utf-8")
-    table = choosing_page.table(choosing_page.stored_runs(tmp_path)[0])
+    table = choosing_page.table(stored.stored_runs(tmp_path)[0])
     rows = dict(re.findall(r"^\| \[`(\w+)`\]\S+ (.*)$", table, re.MULTILINE))
     assert list(rows) == ["tis", "attn_lrp", "cp_lrp", "rollout", "random"]
     assert "0.120&nbsp;±&nbsp;0.040&nbsp;†" in rows["rollout"]

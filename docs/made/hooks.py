@@ -8,6 +8,7 @@ import choosing_page
 import methods_pages
 import metrics_pages
 import reference_page
+import stored
 import tried
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -19,7 +20,7 @@ from pellucid.metrics import METRICS
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Give every method, metric and stored page of results its place in the navigation."""
-    found = choosing_page.RESULTS.glob("*.md")
+    found = stored.RESULTS.glob("*.md")
     more = {
         "Methods": [f"methods/{name}.md" for name in METHODS],
         "Metrics": [*(f"metrics/{name}.md" for name in METRICS), "metrics/walks.md"],
