@@ -31,6 +31,7 @@ try:
 finally:
     sys.path.pop(0)
 
+MKDOCS = shutil.which("mkdocs") or shutil.which("mkdocs", path=Path(sys.executable).parent)
 PAGES = sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
 RUN_ELSEWHERE = {"walks.md", "chat.md"}  # by test_docs.py and test_chat.py, with their results
 SHOWING = [name for name in PAGES if blocks.blocks_of(DOCS / name) and name not in RUN_ELSEWHERE]
@@ -289,9 +290,9 @@ def test_every_method_is_somewhere_in_what_runs_on_what_one_has():
 # ---- the built site ------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not shutil.which("mkdocs"), reason="needs pellucid[docs]")
+@pytest.mark.skipif(MKDOCS is None, reason="needs pellucid[docs]")
 def test_the_site_is_built_strictly_and_fetches_nothing(tmp_path):
-    command = ["mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
+    command = [MKDOCS, "build", "--strict", "--site-dir", str(tmp_path / "site")]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
     for path in (tmp_path / "site").rglob("*.html"):
