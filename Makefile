@@ -6,7 +6,7 @@ MATRIX ?= "torch==2.7.0 transformers==5.10.1" "torch transformers"
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint format bench matrix dist clean
+.PHONY: demo test lint format bench docs matrix dist clean
 
 demo: $(VENV)/.core
 	$(BIN)/pellucid demo --out pellucid-demo
@@ -35,6 +35,9 @@ dist: $(VENV)/.dev
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist .
 
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 clean:
 	rm -rf $(VENV) .venv-matrix pellucid-demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
@@ -51,3 +54,7 @@ $(VENV)/.core: $(VENV)/.python pyproject.toml constraints.txt
 $(VENV)/.dev: $(VENV)/.python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	touch $@ $(VENV)/.core
+
+$(VENV)/.docs: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	touch $@

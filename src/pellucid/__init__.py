@@ -40,6 +40,7 @@ _HOME = {
     "Attribution": "pellucid._types",
     "Case": "pellucid._case",
     "Explanation": "pellucid._results",
+    "Measured": "pellucid._types",
     "SlalomExplanation": "pellucid._slalom",
     "Needs": "pellucid._needs",
     "Target": "pellucid._target",
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
     from pellucid._target import Target as Target
     from pellucid._trajectory import Trajectory as Trajectory
     from pellucid._types import Attribution as Attribution
+    from pellucid._types import Measured as Measured
     from pellucid.adapters import adapt as adapt
     from pellucid.adapters import blackbox as blackbox
     from pellucid.adapters import load as load

@@ -23,9 +23,9 @@ class Compared:
     apart: Difference | None
 
 
-def compare(first: Path, second: Path) -> list[Compared]:
+def compare(first: str | Path, second: str | Path) -> list[Compared]:
     """What two runs have in common, in the order of the first."""
-    with Store.reading(first) as one, Store.reading(second) as other:
+    with Store.reading(Path(first)) as one, Store.reading(Path(second)) as other:
         ours, theirs = columns_of(one), columns_of(other)
     found = [
         Compared(

@@ -23,12 +23,14 @@ class Merged:
     states: dict[str, int]
 
 
-def merge(runs: Sequence[Path], out: Path) -> Merged:
+def merge(runs: Sequence[str | Path], out: str | Path) -> Merged:
     """Write what runs or shards of one plan have found into one folder; again changes nothing.
 
     Every unit is checked as it is read, and its arrays come with it.
     """
-    folders = [part for run in runs for part in _parts(run) if part.resolve() != out.resolve()]
+    out = Path(out)
+    parts_of = [part for run in runs for part in _parts(Path(run))]
+    folders = [part for part in parts_of if part.resolve() != out.resolve()]
     if not folders:
         raise StoreError(
             explain_error(

@@ -29,8 +29,9 @@ _STRONGEST = 0.8  # opacity of the strongest heat on a picture
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'"
 
 
-def write_report(folder: Path) -> Path:
+def write_report(folder: str | Path) -> Path:
     """Write the page of a run into its folder."""
+    folder = Path(folder)
     table = table_of(folder)
     with Store.reading(folder) as store:
         html = page(table, seen_in(store))

@@ -59,9 +59,9 @@ class StudyTable:
         return list(dict.fromkeys(c.measure for c in self.cells if c.group in chosen))
 
 
-def table_of(folder: Path) -> StudyTable:
+def table_of(folder: str | Path) -> StudyTable:
     """Read a run, and make its table."""
-    with Store.reading(folder) as store:
+    with Store.reading(Path(folder)) as store:
         about = store.about()
         columns = tuple(about.get("columns", ()))
         found, skipped, seconds = _gathered(store, columns, about)

@@ -1,4 +1,8 @@
-"""Attentive class activation tokens. Qiang et al., NeurIPS 2022."""
+"""Attentive class activation tokens. Qiang et al., NeurIPS 2022.
+
+It misleads where the gradient is taken for granted beyond a small change: it is a first-order view
+of every block, and attention that a token gets is not yet effect that it has.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 The attention of all blocks is a network of pipes from the output down to the input, as wide as the
 weights; a token's score is how much could flow to it at most, if it were the only drain.
+
+It misleads where values matter: attention is followed as if every token carried the same, and no
+class is asked for, so the map of one prediction is that of all.
 """
 
 from __future__ import annotations

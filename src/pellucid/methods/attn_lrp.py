@@ -3,6 +3,10 @@
 Relevance propagation carried through attention: what a softmax got is shared by its Taylor
 expansion, and what a product of two states got is shared by halves.
 
+It misleads where much of the output comes from biases, positions or the model's own tokens, which
+take their part of it: look at `absorbed` before comparing sums. Without the gamma rules maps of
+images are noisy.
+
 LRP is patented by its inventors. Whoever builds it into a product should check for themselves.
 """
 

@@ -1,4 +1,8 @@
-"""Bidirectional attribution by heads (BT-H). Chen et al., TMLR 2022."""
+"""Bidirectional attribution by heads (BT-H). Chen et al., TMLR 2022.
+
+It misleads where the last map has little to do with the target, since all else is multiplied by its
+gradient; negative contributions are left out, so nothing can speak against a class.
+"""
 
 from __future__ import annotations
 

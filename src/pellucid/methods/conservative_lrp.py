@@ -3,6 +3,9 @@
 Gradient times input of a model whose attention probabilities and standard deviations of its norms
 are constants. It is read where the first block is entered, so that every token has a score.
 
+It misleads where attention itself decides: its probabilities are constants here, so a token that
+only directs attention to another gets nothing.
+
 LRP is patented by its inventors. Whoever builds it into a product should check for themselves.
 """
 

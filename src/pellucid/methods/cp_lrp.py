@@ -2,6 +2,9 @@
 
 AttnLRP with attention probabilities as constants, so that relevance goes by the values alone.
 
+It misleads where attention itself decides: its probabilities are constants here, so a token that
+only directs attention to another gets nothing.
+
 LRP is patented by its inventors. Whoever builds it into a product should check for themselves.
 """
 

@@ -2,6 +2,9 @@
 
 This is the form in which Chefer, Gur and Wolf (CVPR 2021) carried it over to Transformers, where
 later papers compare with it; theirs for texts weights a head by the gradient of its whole map.
+
+It misleads where the evidence was read in earlier blocks, as one map of the last is all that it
+sees; a score of zero then says nothing about the input.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 How fast the target changes where an input number changes; the sign of the change is left out,
 unless the sum is asked for.
+
+It misleads where the model is saturated: a token that decides everything has no gradient once the
+output is certain. It is what a small change would do, not what is there.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 The score is the first-order change of the target when the input is taken away, so it depends on
 where zero is: for images on the normalisation, for texts on the origin of the word embeddings.
+
+It misleads where the output is far from linear on the way to zero, as that of deep Transformers is:
+a score may then have the wrong sign, and be no better than chance.
 """
 
 from __future__ import annotations

@@ -2,6 +2,10 @@
 
 The integral is a Gauss-Legendre sum, which is exact where the gradient on the way is a polynomial
 of degree below twice the steps. What the scores then lack of their sum is reported, not hidden.
+
+It misleads where the baseline is not the absence that is meant, or where the way to it leads
+through inputs unlike any that were seen: half a word is no word. Change the baseline and look
+again.
 """
 
 from __future__ import annotations

@@ -7,6 +7,9 @@ share leaves an unconstrained fit on centred coalitions. A coalition and its com
 to x and -x, so that a pair is one equation for the half difference of their values.
 
 Axes: p pairs, n players.
+
+It misleads where the remains of an input are unlike any that the model was trained on, since it
+averages over all of them; equal scores of two tokens may hide that either alone suffices.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """LIME. Ribeiro, Singh and Guestrin, KDD 2016, section 3; what it leaves open as in its code.
 
 A linear function of which players stay, fitted to the model's answers around the input.
+
+It misleads where the function is far from linear near the input, which `r2` tells, and where few
+samples make the coefficients differ from seed to seed.
 """
 
 from __future__ import annotations

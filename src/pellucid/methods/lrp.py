@@ -3,6 +3,9 @@
 The classical propagation, as Chefer et al., CVPR 2021, compare with it: activations, softmax and
 norms pass relevance on unchanged.
 
+It misleads on Transformers, whose softmax and norms are not the identity that relevance passes them
+as; quotients by sums near zero are only tamed.
+
 LRP is patented by its inventors. Whoever builds it into a product should check for themselves.
 """
 

@@ -1,6 +1,9 @@
 """Occlusion. Zeiler and Fergus, ECCV 2014, section 4.2; Li et al. 2016 for the tokens of a text.
 
 What the target loses when a window of the image is hidden, or one token of the text is taken away.
+
+It misleads where tokens stand in for each other: taking away one of two that each suffice changes
+nothing, and both get zero. A hidden window is a picture that the model has not seen.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 Voita et al. stop the propagation at the heads of attention; Chefer et al., CVPR 2021, read what
 arrives at the last block's attention map as an explanation.
 
+It misleads where the evidence was read in earlier blocks, as it is the relevance of one map of the
+last.
+
 LRP is patented by its inventors. Whoever builds it into a product should check for themselves.
 """
 

@@ -2,6 +2,9 @@
 
 A token matters as much as the largest eigenvalue of its block of the metric says: the square of the
 most that the output can move, to first order, when its embedding moves by one.
+
+It misleads where it is read as evidence for a class: it says how much the prediction could change
+by a small move of a token, not that the token supports it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Random scores: the control that every comparison needs."""
+"""Random scores: the control that every comparison needs.
+
+It misleads nobody who expects nothing: a method that a metric does not tell from it has not been
+shown to explain anything.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Raw attention: the map of one block. Examined by Jain and Wallace, NAACL 2019."""
+"""Raw attention: the map of one block. Examined by Jain and Wallace, NAACL 2019.
+
+It misleads where attention is read as effect: a token that is attended to may carry little, it is
+one block of many, and the map is the same whatever class is asked for.
+"""
 
 from __future__ import annotations
 

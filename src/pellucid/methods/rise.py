@@ -2,6 +2,9 @@
 
 The probability of the class on images seen through random masks; a pixel matters as much as the
 probability is on average where the mask lets it through.
+
+It misleads where objects are small beside a cell of its masks, and where few masks leave noise in
+the map; what is hidden is replaced by one colour, which is a picture of its own.
 """
 
 from __future__ import annotations

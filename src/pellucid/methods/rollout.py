@@ -2,6 +2,9 @@
 
 Attention is followed from the output down to the input as if every block mixed the tokens by its
 attention alone and passed half of each token on unchanged.
+
+It misleads where values and feed-forward layers matter, as attention is all that it follows, and it
+cannot tell classes apart: the map is the same for each.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 The explained number of an input and of versions with tokens taken away is described by a softmax-
 weighted average of values. What the model adds to every input ([CLS], [SEP]) is one more member.
+
+It misleads where the function is no softmax-weighted average near the input, which the fit's error
+tells, and where few samples leave value and importance of a token undetermined by each other.
 """
 
 from __future__ import annotations

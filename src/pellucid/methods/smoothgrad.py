@@ -2,6 +2,9 @@
 
 The gradient of a deep model fluctuates between inputs that look the same; its mean over noisy
 copies of the input fluctuates less.
+
+It misleads where noise of this size changes what the input is: it is then the mean gradient of
+other inputs. It smooths the map, which is not the same as making it right.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 The attention of the blocks is read as the transitions of a Markov chain, followed from the output
 down; what is left of a token is weighted by the integrated gradient of the last attention map.
+
+It misleads where the last map has little to do with the target, as its gradient scales the whole;
+the chain itself knows attention alone, and nothing can speak against a class.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 Tokens are not painted over but really left out, before the first block and after their position was
 added; which ones are left out together is read from what the model itself makes of them.
+
+It misleads where tokens left out leave the model unsure of everything, so that all scores are near
+each other; only their order is then worth reading.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 Each attention map is weighted by the product of its relevance and its gradient, and the weighted
 maps are multiplied over the blocks.
 
+It misleads where evidence against a class matters, as negative parts are cut off in every block,
+and where few blocks carry the decision, as all of them are multiplied.
+
 LRP is patented by its inventors. Whoever builds it into a product should check for themselves.
 """
 

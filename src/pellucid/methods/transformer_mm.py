@@ -1,4 +1,8 @@
-"""Transformer-MM. Chefer, Gur and Wolf, ICCV 2021, for self-attention."""
+"""Transformer-MM. Chefer, Gur and Wolf, ICCV 2021, for self-attention.
+
+It misleads where evidence against a class matters, as negative parts are cut off in every block,
+and where a map's gradient, which is of first order, is not what the map does.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,9 @@
 The channels of the last block's normalised input are maps of what the model tells apart. Alike maps
 are merged to a few masks, and a mask counts by how much of the probability survives behind it, less
 what the noise in its hidden part destroys by itself.
+
+It misleads where the features of the last block are alike: few masks remain, and the map is as
+coarse as they are. Scores of pixels outside of all masks say nothing.
 """
 
 from __future__ import annotations

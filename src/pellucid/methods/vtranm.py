@@ -2,6 +2,9 @@
 
 Attention says how much of a vector is taken; this also measures what the vector has become: how
 much longer it is than the one that it was made of, and how well it still points the same way.
+
+It misleads where length is not effect: a vector can grow in directions that no later layer reads.
+Evidence against a class is not shown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""AOPC for images. Samek et al., TNNLS 2017; levels and mean as in VTranM, eq. 21."""
+"""AOPC for images. Samek et al., TNNLS 2017; levels and mean as in VTranM, eq. 21.
+
+It misleads where black pixels are evidence of their own: what is measured is the model's view of
+masked pictures, and the order of methods can change with the baseline.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
 """Whether tokens that people looked at score higher. SLALOM's paper, section 6.3, on Yelp-HAT.
 
 People's attention has no sign, so the size of a score counts.
+
+It misleads where it is taken for faithfulness: a model may be right for reasons that no person
+looked at, and the faithful map then scores low.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 Some methods promise that their scores sum to what the explained number is above that of a baseline.
 Here both numbers are computed again, with the model, from the scores as they are.
+
+It misleads where a sum is taken for an explanation: scores can sum to anything and still stand at
+the wrong tokens.
 """
 
 from __future__ import annotations

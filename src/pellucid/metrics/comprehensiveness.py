@@ -1,4 +1,8 @@
-"""Comprehensiveness. DeYoung et al., ERASER, ACL 2020, section 4.2, with its aggregate."""
+"""Comprehensiveness. DeYoung et al., ERASER, ACL 2020, section 4.2, with its aggregate.
+
+It misleads where what is left is no text: the loss may be due to a strange input. A map that finds
+one of two sufficient words looks worse than it is.
+"""
 
 from __future__ import annotations
 

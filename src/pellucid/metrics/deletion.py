@@ -3,6 +3,9 @@
 Take the pixels away in the order of their score, the highest first, and watch the probability of
 the class: the faster it falls, the better the map. Masks are not explanations of what a model
 would do on natural images: the changed pictures are unlike any that it was trained on.
+
+It misleads where the baseline itself decides: black, blur and mean colour give different orders of
+methods, and maps of scattered pixels make pictures that a model fears most.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The energy-based pointing game. Wang et al., Score-CAM, CVPR Workshops 2020."""
+"""The energy-based pointing game. Wang et al., Score-CAM, CVPR Workshops 2020.
+
+It misleads where the model does not look at the object: a faithful map of a shortcut loses. A
+signed map counts by its size, whatever its sign.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
 """Infidelity. Yeh et al., NeurIPS 2019, definition 2.1.
 
 How far the scores are from saying what a perturbation I does: E[(I . A - (f(x) - f(x - I)))^2].
+
+It misleads where maps are compared that mean different things: scores are read as numbers of a
+given scale, so an unscaled map may lose to a map of zeros.
 """
 
 from __future__ import annotations

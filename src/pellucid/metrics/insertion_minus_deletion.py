@@ -2,6 +2,8 @@
 
 One pass of forwards gives both curves; they share their ends. A model that answers the same to
 every picture gets zero, whatever the map.
+
+It misleads as both of its parts do, and a good deletion can hide a bad insertion.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 The name is the paper's; the formula is a ratio of probabilities, not of odds. A mean of logarithms
 is ruled by its lowest numbers.
+
+It misleads where a single level makes the class very improbable: the logarithm of that one rules
+the mean.
 """
 
 from __future__ import annotations

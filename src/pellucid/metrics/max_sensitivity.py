@@ -2,6 +2,8 @@
 
 How much the map of a method changes where the image hardly does. The image is explained again, so
 the number is about the method with its parameters and about this image, not about stored scores.
+
+It misleads where steady is taken for right: a map that ignores the input does not change at all.
 """
 
 from __future__ import annotations

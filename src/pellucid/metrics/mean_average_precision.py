@@ -1,6 +1,9 @@
 """Average precision of a map as a segmentation. Chefer et al., CVPR 2021; VTranM.
 
 The mean over a data set is the mean of one average precision an image.
+
+It misleads where the object is not what the model goes by; a segmentation of the object is not an
+explanation of a decision.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Mean intersection over union of a map as a segmentation. Chefer et al., CVPR 2021; VTranM."""
+"""Mean intersection over union of a map as a segmentation. Chefer et al., CVPR 2021; VTranM.
+
+It misleads where the object is not what the model goes by, and for maps with a few high peaks, of
+which the cut at the mean keeps little.
+"""
 
 from __future__ import annotations
 

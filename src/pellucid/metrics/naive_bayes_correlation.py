@@ -1,4 +1,7 @@
-"""Agreement with how often tokens occur in each class. SLALOM's paper, section 6.3 and E.4."""
+"""Agreement with how often tokens occur in each class. SLALOM's paper, section 6.3 and E.4.
+
+It misleads where the model is better than counting words: it is then right to differ.
+"""
 
 from __future__ import annotations
 

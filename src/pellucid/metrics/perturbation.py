@@ -3,6 +3,9 @@
 Blacken the pixels in the order of their score and watch the accuracy: it should fall at once where
 the highest go first, and hold where the lowest do. Which class was explained, the predicted or the
 right one, is a matter of the explanation; accuracy is by the right one (`truth=`) for both.
+
+It misleads where black pixels are evidence of their own, and for images that the model gets wrong
+to begin with, which count as lost at every level.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Pixel accuracy of a map as a segmentation. Chefer et al., CVPR 2021; VTranM."""
+"""Pixel accuracy of a map as a segmentation. Chefer et al., CVPR 2021; VTranM.
+
+It misleads where the object is small: a map that marks nothing is right about almost all pixels.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The scores as a search for people's reasons. DeYoung et al., ERASER, ACL 2020, section 4.1."""
+"""The scores as a search for people's reasons. DeYoung et al., ERASER, ACL 2020, section 4.1.
+
+It misleads where plausible is taken for faithful: a model that is right for other reasons than
+people are gets a low number for an honest map.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Whether words that people gave as their reasons score higher than others. DeYoung et al. 2020."""
+"""Whether words that people gave as their reasons score higher than others. DeYoung et al. 2020.
+
+It misleads where plausible is taken for faithful: a model that is right for other reasons than
+people are gets a low number for an honest map.
+"""
 
 from __future__ import annotations
 

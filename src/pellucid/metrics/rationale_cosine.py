@@ -1,4 +1,8 @@
-"""Likeness to the words that people gave as their reasons. Benfenati et al. 2024, on HateXplain."""
+"""Likeness to the words that people gave as their reasons. Benfenati et al. 2024, on HateXplain.
+
+It misleads where plausible is taken for faithful, and with signed scores: words that speak against
+the class count against the likeness.
+"""
 
 from __future__ import annotations
 

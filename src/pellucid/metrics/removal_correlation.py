@@ -1,6 +1,9 @@
 """Order of the effects of single removals: leave-one-out. Jain and Wallace, NAACL 2019, section 4.
 
 The companion of `removal_fidelity`, as the code of SLALOM's authors has it.
+
+It misleads where words stand in for each other: no single removal changes anything then, and the
+ranks are those of noise.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 Every explanation that predicts what a removal does is held to the same removals: scores as sums, a
 SLALOM as the function that it is.
+
+It misleads where scores were never meant to add up, as unsigned ones: their error is that of a
+unit, not of an order.
 """
 
 from __future__ import annotations

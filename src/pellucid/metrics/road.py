@@ -2,6 +2,9 @@
 
 Pixels are removed in the order of their score, as in a perturbation test, but what stands in their
 place is what their neighbours suggest, so that the mask itself does not tell the class.
+
+It misleads where neighbours cannot stand in for what was removed, as at edges and in texture; of
+one image it is a coarse number.
 """
 
 from __future__ import annotations

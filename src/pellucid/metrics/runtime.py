@@ -1,6 +1,9 @@
 """What an explanation has cost, as papers print it beside its quality. SLALOM, Table 13.
 
 Seconds are those of the machine it was made on and of what else that did; passes are not.
+
+It misleads where runs of different machines, batch sizes or loads are compared: passes through the
+model are the number that travels.
 """
 
 from __future__ import annotations

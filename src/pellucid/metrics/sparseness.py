@@ -1,6 +1,8 @@
 """Sparseness: the Gini index of a map. Chalasani et al., ICML 2020; TIS, section 5.
 
 It says whether a map is short to read, not whether it is right.
+
+It misleads where short is taken for right: a map of one wrong pixel is the sparsest of all.
 """
 
 from __future__ import annotations

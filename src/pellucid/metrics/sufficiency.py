@@ -1,4 +1,8 @@
-"""Sufficiency. DeYoung et al., ERASER, ACL 2020, section 4.2, with its aggregate."""
+"""Sufficiency. DeYoung et al., ERASER, ACL 2020, section 4.2, with its aggregate.
+
+It misleads where a few words are no text to the model: what is missing may be grammar and not
+evidence. Below zero the words alone are more convincing than the whole.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 Keep the lowest-scored tokens, 5 of them, then 10, and so on, and average what the class has lost.
 So it is the other way up than deletion for images: higher is better here.
+
+It misleads where what is left is no text: a model may be sure of a fragment for no reason that the
+whole text gives.
 """
 
 from __future__ import annotations

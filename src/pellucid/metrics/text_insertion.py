@@ -3,6 +3,9 @@
 Keep the highest-scored tokens, 5 of them, then 10, and so on, and average what the class lacks. So
 it is the other way up than insertion for images: lower is better here. (The caption of Table 1c
 says deletion; its text, sizes and direction are those of insertion.)
+
+It misleads where a few words are no text to the model: what is missing may be grammar and not
+evidence.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """Sanity check by random weights. Adebayo et al., NeurIPS 2018, section 3.
 
 An explanation that stays as it was when the model forgets what it learnt is not about the model.
+
+It misleads where different is taken for right: a map that changes with the weights may still be
+wrong, and a metric of ranks calls two maps of one object alike.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""What becomes of the predicted class along a walk. SiMEC as published, Figure 2."""
+"""What becomes of the predicted class along a walk. SiMEC as published, Figure 2.
+
+It misleads where the last point is taken for the walk: look at the curve, as a walk may have been
+elsewhere in between.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Whether decoded inputs are as certain as their points. SiMEC as published, its supplement."""
+"""Whether decoded inputs are as certain as their points. SiMEC as published, its supplement.
+
+It misleads where all points are about equally certain: a correlation of nearly constant numbers is
+noise.
+"""
 
 from __future__ import annotations
 

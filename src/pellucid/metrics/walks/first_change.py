@@ -1,6 +1,9 @@
 """When a walk first changes its prediction. SiMEC as published, Table 3 of its supplement.
 
 The "count" of that table is of changes, as `prediction_changes` counts them, not of walks.
+
+It misleads where steps differ in length: a walk of tiny steps changes late and has not been
+anywhere.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A picture of one colour says nothing. Its variance is over all of its pixels on the scale from -1
 to 1, as in the authors' code, where the least one is 0.01; pictures of noise pass.
+
+It misleads where varied is taken for meaningful: noise varies most.
 """
 
 from __future__ import annotations

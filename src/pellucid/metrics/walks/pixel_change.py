@@ -1,4 +1,7 @@
-"""How much the pictures of a walk change. SiMEC as published, section 4."""
+"""How much the pictures of a walk change. SiMEC as published, section 4.
+
+It misleads where change is taken for exploration: going to and fro changes pixels as well.
+"""
 
 from __future__ import annotations
 

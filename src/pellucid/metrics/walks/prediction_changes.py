@@ -1,4 +1,8 @@
-"""Prediction changes along a walk. SiMEC as published, section 3.1 and Table 1."""
+"""Prediction changes along a walk. SiMEC as published, section 3.1 and Table 1.
+
+It misleads near a border between classes, where a walk that hardly moves changes its prediction
+often.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How far a walk strays from its equivalence class. SiMEC, section 3, and its published version."""
+"""How far a walk strays from its equivalence class. SiMEC, section 3, and its published version.
+
+It misleads where a model is certain: a prediction near 1 hardly drifts however far its logits go.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Changes of the order of classes along a walk. SiMEC as published, section 3.1 and Table 1."""
+"""Changes of the order of classes along a walk. SiMEC as published, section 3.1 and Table 1.
+
+It misleads where many classes have next to no probability: their order changes without anything
+having happened.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Spearman's correlation of class rankings along a walk. SiMEC as published, its supplement."""
+"""Spearman's correlation of class rankings along a walk. SiMEC as published, its supplement.
+
+It misleads where many classes have next to no probability: their order is half of the number.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What a step costs. SiMEC as published, section 4 and its supplement."""
+"""What a step costs. SiMEC as published, section 4 and its supplement.
+
+It misleads where machines, batch sizes or loads differ, and where steps differ in length: far in
+few steps is cheap.
+"""
 
 from __future__ import annotations
 

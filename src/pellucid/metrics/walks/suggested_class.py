@@ -2,6 +2,8 @@
 
 Y_c are those of another class than the original, Y_s the rest; the probability is always that of
 the original's class. The inputs are the alternative prompts of a text, or the decoded points.
+
+It misleads where suggestions are no language: another class for a meaningless text is no discovery.
 """
 
 from __future__ import annotations

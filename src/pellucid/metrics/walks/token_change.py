@@ -1,4 +1,8 @@
-"""How much the texts of a walk change. SiMEC as published, section 4."""
+"""How much the texts of a walk change. SiMEC as published, section 4.
+
+It misleads where change is taken for exploration: going to and fro between two tokens changes them
+every time.
+"""
 
 from __future__ import annotations
 

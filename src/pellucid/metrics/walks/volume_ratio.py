@@ -4,6 +4,9 @@ The box around a token's points along their principal axes, as many as it takes 
 variance. The axes are those of both walks' points, since volumes of different dimensions have no
 ratio: a walk of more dimensions in which it goes less than one unit far gets the smaller volume for
 it. `axes="own"` measures each walk along its own all the same, as the published numbers seem to.
+
+It misleads where walks have few points: a box around them is then mostly the noise of their
+directions.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ The ground metric between classes is not stated there. Classes have no order, so
 are all one apart ("nominal"), which makes the distance the total variation; "index" takes their
 numbers for places on a line; "l1" is the city-block distance, twice the nominal one, which the
 published figures label their axis with.
+
+It misleads where decoding changes nothing or everything: it compares predictions, not what a person
+would read.
 """
 
 from __future__ import annotations
