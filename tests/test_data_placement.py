@@ -111,7 +111,7 @@ def adapted(preprocessing):
         return np.zeros((len(images), 2))
 
     found = pellucid.blackbox(function, kind="image", labels=["a", "b"], size=(8, 8))
-    found._reader = ImageReader(preprocessing)
+    found._form = replace(found._form, reader=ImageReader(preprocessing))
     return found
 
 

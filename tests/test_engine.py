@@ -144,7 +144,7 @@ def test_a_model_without_padding_takes_one_text_at_a_time():
     model = pellucid.adapt(GPT2ForSequenceClassification(config).eval(), byte_bpe(pad=False))
     found = pellucid.explain(model, ["the film", "a great great film at all"], method="rollout")
     assert len(found) == 2
-    pellucid.measure(model, found, metric="text_deletion", step=2)
+    pellucid.measure(model, found, metric="text_deletion", grid="tokens:2")
 
 
 # ---- precision -----------------------------------------------------------------------------------

@@ -197,7 +197,7 @@ def test_without_a_padding_token_one_text_at_a_time(unpadded):
         for text, one in zip(texts, together, strict=True):
             alone = pellucid.explain(unpadded, text, method=method)
             assert torch.equal(one.scores, alone.scores)
-    measured = pellucid.measure(unpadded, together, metric="text_deletion", step=2)
+    measured = pellucid.measure(unpadded, together, metric="text_deletion", grid="tokens:2")
     assert len(measured) == 3
 
 
