@@ -19,7 +19,8 @@ def test_the_centre_is_a_symmetric_hill_over_the_patches():
     first, second = pellucid.explain(model, sample_images()[:2], method="centre")
     grid = first.patches()
     assert torch.equal(grid, second.patches())
-    assert torch.equal(grid, grid.flip(0)) and torch.equal(grid, grid.T)
+    assert torch.equal(grid, grid.flip(0))
+    assert torch.equal(grid, grid.T)
     middle = grid[grid.shape[0] // 2]
     assert (middle[len(middle) // 2 :].diff() < 0).all()
     y = torch.tensor(-6 / 7)  # the corner of 7 by 7 patches
