@@ -45,6 +45,7 @@ from typing import Any
 
 from pellucid._arguments import integer
 from pellucid._errors import ArgumentError, PellucidError, explain_error, unknown_name
+from pellucid._target import QUANTITIES
 from pellucid.bench.problems import Problems
 from pellucid.bench.published import Published, published_table
 from pellucid.bench.variables import filled
@@ -78,6 +79,7 @@ class Settings:
 
     seed: int = 0
     target: str | int = PREDICTED
+    quantity: str | None = None  # of the target; None: what each method explains by itself
     chunk: int = 8  # samples of a unit
     batch_size: int = 8
     maps: bool = True  # whether scores are kept
@@ -220,6 +222,8 @@ def _settings(table: Any, problems: Problems) -> Settings:
         target = table.get("target", PREDICTED)
         if isinstance(target, bool) or not isinstance(target, str | int):
             raise _wrong("'predicted', 'label' or a class", target, 'target = "label"')
+    with problems.at(place):
+        _check_quantity(table.get("quantity"), target)
     names = table.get("published", [])
     with problems.at(place):
         if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
@@ -228,6 +232,19 @@ def _settings(table: Any, problems: Problems) -> Settings:
             published_table(one)
     given = {key: value for key, value in table.items() if key in known}
     return Settings(**{**given, "published": tuple(map(str, names))})
+
+
+def _check_quantity(quantity: Any, target: Any) -> None:
+    if quantity is None:
+        return
+    if quantity not in QUANTITIES:
+        raise ArgumentError(unknown_name("quantity", quantity, QUANTITIES, write="quantity = {!r}"))
+    if target == LABEL:
+        raise _wrong(
+            "a quantity of the predicted class, or of one that is named",
+            f"quantity {quantity!r} with target 'label'",
+            'target = "predicted"',
+        )
 
 
 def _entries(tables: Any, part: str, verb: str, problems: Problems) -> tuple[Entry, ...]:

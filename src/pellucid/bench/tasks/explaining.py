@@ -96,6 +96,7 @@ class Explaining:
             "method": _called(METHODS[method.what], method),
             "metrics": {one.name: _called(METRICS[one.what], one) for one in metrics},
             "target": settings.target,
+            "quantity": settings.quantity,
             "seed": settings.seed,
             "maps": settings.maps,
             "shown": settings.shown,

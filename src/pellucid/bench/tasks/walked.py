@@ -51,7 +51,9 @@ class Path:
             return Result([Row(sample.id, name, None, reason_of(error)) for name in measures])
         rows = [row for name in measures for row in _rows(sample.id, name, told)]
         forwards = sum(one.walk.provenance.forwards for one in told if one.walk is not None)
-        rows[:1] = [replace(row, detail={**row.detail, "evaluations": forwards}) for row in rows[:1]]
+        rows[:1] = [
+            replace(row, detail={**row.detail, "evaluations": forwards}) for row in rows[:1]
+        ]
         return Result(rows)
 
     def _walked(
