@@ -1,17 +1,20 @@
 """Every image method on pet photographs: localisation, sparseness, faithfulness, sensitivity.
 
     python benchmarks/pets.py prepare                     # the test images, once, from parquet
-    python benchmarks/pets.py run OUT.json [METHOD ...]   # adds what OUT.json does not hold yet
-    python benchmarks/pets.py table OUT.json              # writes docs/results/pets.md
+    python benchmarks/pets.py run OUT.json [I/N]          # adds what OUT.json does not hold yet
+    python benchmarks/pets.py table RUN.json ...          # writes docs/results/pets.md
 
-One record a method, so that a run can stop anywhere and go on. The images were never seen in
-training; the classifier (44 % of 37 breeds) was trained from scratch on the other 6,549.
+One record a method, so that a run can stop anywhere and go on; I/N is every N-th method from the
+I-th. The images were never seen in training; the classifier (44 % of 37 breeds) was trained from
+scratch on the other 6,549.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import math
+import statistics
 import sys
 import time
 from datetime import UTC, datetime
@@ -39,9 +42,13 @@ SETTINGS: dict[str, tuple[Any, dict[str, Any]]] = {
     "vtranm, Baseline": ("vtranm", {"rung": "baseline"}),
     "attn_lrp, vit": ("attn_lrp", {"preset": "vit"}),
 }
-FEWER = {"rise": {"masks": 1000}, "lime": {"samples": 500}, "kernel_shap": {"samples": 1000}}
+FEWER = {"rise": {"masks": 1000}, "lime": {"samples": 1000}, "kernel_shap": {"samples": 1024}}
 SLOW = ("attention_flow",)  # ten seconds an image, a maximum flow for each of 257 tokens
 INSENSITIVE = ("rise", "vit_cx", "lime", "kernel_shap", "slalom")  # eleven maps cost too much
+PROBE = (
+    *("centre prior", "random", "raw_attention", "rollout", "grad_cam", "transformer_mm"),
+    *("vtranm", "vtranm, identity", "vtranm, residual", "vtranm, Baseline", "pullback", "tis"),
+)
 
 LOCALISATION = (
     *("pixel_accuracy", "mean_average_precision", "mean_iou"),
@@ -111,15 +118,16 @@ def record(model: Any, data: Dataset, correct: Dataset, method: Any, name: str) 
     def scores(chosen: Dataset, metrics: list[Any], target: Any = None) -> dict[str, Any]:
         options = {"target": target, "batch_size": BATCH, "progress": False}
         table = pellucid.evaluate(model, chosen, methods=[method], metrics=metrics, **options)
-        return {
+        found = {
             row.metric: {"mean": row.mean, "se": row.se, "n": row.n, "skipped": row.skipped}
             for row in table.rows
         }
+        return found | differences(table)
 
     curves = [
         (metric, {"steps": LEVELS, "baseline": baseline, "space": "normalized"})
         for baseline in BASELINES
-        for metric in ("insertion", "deletion", "insertion_minus_deletion")
+        for metric in ("insertion", "deletion")
     ]
     probe = [
         *("mean_iou", "mean_average_precision", ("pointing_game", {"max_coverage": 1.0})),
@@ -130,18 +138,39 @@ def record(model: Any, data: Dataset, correct: Dataset, method: Any, name: str) 
         "all": scores(data, [*LOCALISATION, "runtime"]),
         "predicted": scores(few, [*PERTURBATION, "aopc", "log_odds"]),
         "label": scores(few, [*PERTURBATION, *curves], "label"),
-        "probe": scores(correct, probe),
     }
+    if name in PROBE:
+        found["probe"] = scores(correct, probe)
     if name.split(",")[0] not in (*INSENSITIVE, "centre prior"):
         found["sensitivity"] = scores(data[:SENSITIVE], ["max_sensitivity"])
     return found | {"seconds": time.perf_counter() - began}
 
 
+def differences(table: pellucid.Table) -> dict[str, Any]:
+    """Insertion minus deletion of every baseline, image by image."""
+    found = {}
+    method = table.methods[0].label
+    for row in table.rows:
+        if row.metric.startswith("insertion(") and row.n > 1:
+            other = row.metric.replace("insertion", "deletion")
+            pairs = zip(
+                table.measurements(method, row.metric),
+                table.measurements(method, other),
+                strict=True,
+            )
+            values = [one.value - two.value for one, two in pairs]
+            error = statistics.stdev(values) / math.sqrt(len(values))
+            name = row.metric.replace("insertion", "insertion minus deletion")
+            found[name] = {"mean": statistics.fmean(values), "se": error, "n": len(values)}
+    return found
+
+
 # ---- runs and the page ---------------------------------------------------------------------------
 
 
-def run(out: Path, names: list[str]) -> None:
+def run(out: Path, part: int, parts: int) -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.set_float32_matmul_precision("high")  # TF32 on a GPU; a CPU has full precision
     model = pellucid.load(FOLDER / "models" / "pets_vit", dtype="float32", device=device)
     data = pets()
     images = [sample.input for sample in data]
@@ -154,10 +183,10 @@ def run(out: Path, names: list[str]) -> None:
         "weights": model.weights_hash()[:12],
         "accuracy": sum(right) / len(right),
         "torch": torch.__version__,
-        "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
+        "device": f"{torch.cuda.get_device_name()}, TF32" if device == "cuda" else "cpu",
     }
-    for name, configured in asked().items():
-        if name in stored["methods"] or (names and name not in names):
+    for name, configured in list(asked().items())[part::parts]:
+        if name in stored["methods"]:
             continue
         stored["methods"][name] = record(model, data, correct, configured, name)
         print(f"{name}: {stored['methods'][name]['seconds']:.1f} s", flush=True)
@@ -168,7 +197,9 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["prepare"]:
             prepare()
-        case ["run", out, *names]:
-            run(Path(out), names)
+        case ["run", out]:
+            run(Path(out), 0, 1)
+        case ["run", out, part]:
+            run(Path(out), *map(int, part.split("/")))
         case _:
             raise SystemExit(__doc__)

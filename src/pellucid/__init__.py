@@ -57,7 +57,7 @@ _HOME = {
     "UnsupportedCombination": "pellucid._errors",
 }
 
-_SUBMODULES = ("bench", "data", "models", "surrogates", "testing")
+_SUBMODULES = ("bench", "data", "models", "surrogates", "synthetic", "testing")
 
 __all__ = sorted([*_HOME, "__version__"])
 

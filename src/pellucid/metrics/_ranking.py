@@ -24,7 +24,13 @@ def ranks(scores: Tensor, ties: Ties, generator: torch.Generator) -> Tensor:
         order = shuffled[(-flat[shuffled]).argsort(stable=True)]
     else:
         order = flat.argsort(stable=True).flip(0)
-    return order.argsort()
+    return inverse(order)
+
+
+def inverse(order: Tensor) -> Tensor:
+    """The place of every index in an order of them all."""
+    places = torch.arange(len(order), dtype=order.dtype, device=order.device)
+    return torch.empty_like(order).scatter_(0, order, places)
 
 
 def tie_fraction(scores: Tensor) -> float:

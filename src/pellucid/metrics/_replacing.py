@@ -21,7 +21,7 @@ from pellucid._case import Case
 from pellucid._errors import ArgumentError, explain_error
 from pellucid._target import QUANTITIES
 from pellucid._types import Batch
-from pellucid.metrics._ranking import Ties, ranks
+from pellucid.metrics._ranking import Ties, inverse, ranks
 
 Schedule = Literal["linspace", "ceil"]
 Area = Literal["rise", "tis"]
@@ -96,7 +96,7 @@ def _keys(order: Tensor, versions: Tensor, pixels: Tensor, base: Tensor) -> list
     """
     keys: list[Hashable] = []
     for own, x, other in zip(order.flatten(1), pixels.cpu(), base.cpu(), strict=True):
-        sequence = own.argsort()  # of pixels, the highest-scored first
+        sequence = inverse(own)  # of pixels, the highest-scored first
         changes = (x != other).any(dim=0).flatten()[sequence]
         among = torch.cat([changes.new_zeros(1), changes]).cumsum(dim=0)  # the first 0, 1, ...
         first, every = among[versions.abs()], int(among[-1])
