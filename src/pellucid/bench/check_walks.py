@@ -73,12 +73,30 @@ def _check_walk(walk: Entry, plan: Plan) -> None:
     if walk.what not in ALGORITHMS:
         raise ArgumentError(unknown_name("algorithm", walk.what, ALGORITHMS, write="walk = {!r}"))
     _check_options(walk.options)
-    staying = {one.name for one in plan.walks if one.what == STAYING}
+    staying = {one.name: one for one in plan.walks if one.what == STAYING}
     beside = walk.options.get("beside")
-    if beside is not None and (beside not in staying or walk.what == STAYING):
+    if beside is None:
+        return
+    if beside not in staying or walk.what == STAYING:
         raise ArgumentError(
             unknown_name(f"{STAYING} walk to compare with", beside, staying, write="beside = {!r}")
         )
+    places = [_place(plan, one) for one in (walk, staying[beside])]
+    if places[0] != places[1]:
+        raise ArgumentError(
+            explain_error(
+                "only walks of the same tokens in one space can be compared",
+                got=f"{walk.name}: {places[0]}; {beside}: {places[1]}",
+                expected="the same tokens and space",
+                instead="tokens and space under [walking], for all walks",
+            )
+        )
+
+
+def _place(plan: Plan, walk: Entry) -> dict[str, Any]:
+    """What a walk moves, and where."""
+    given = {**plan.walking, **walk.options}
+    return {name: given[name] for name in ("tokens", "space") if name in given}
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
