@@ -1,5 +1,6 @@
 """What a plan leaves open, and the tables of papers that it shows."""
 
+import json
 import tomllib
 
 import pytest
@@ -8,7 +9,7 @@ from pellucid import ArgumentError
 from pellucid._references import REFERENCES
 from pellucid.bench.formats import FORMATS
 from pellucid.bench.plan import as_plan, plan_names, plan_text, read_plan
-from pellucid.bench.published import Published, printed, published_names, published_table
+from pellucid.bench.published import printed, published_in, published_names, published_table
 from pellucid.bench.variables import assignments, filled, open_variables
 
 OPEN = """
@@ -105,7 +106,7 @@ def test_published_numbers_are_read_as_printed():
     assert table.measures == ("negative_perturbation", "positive_perturbation")
     assert table.rows["vtranm"] == (0.5812, 0.1575)
     assert [printed(one) for one in (0.52, ".03 (.18)", "-")] == ["0.52", ".03 (.18)", "–"]
-    assert Published(**table.plain()) == table
+    assert published_in({"published": [json.loads(json.dumps(table.plain()))]}) == [table]
 
 
 def test_tables_show_the_published_numbers_after_ours(tmp_path):

@@ -181,3 +181,22 @@ def test_what_does_not_fit_is_said(old, new, said):
 def test_a_plan_is_of_walks_or_of_methods():
     with pytest.raises(ArgumentError, match=r"\[\[walks\]\]"):
         as_plan(tomllib.loads(PLAN + '[[methods]]\nmethod = "random"\n'), "both")
+
+
+def test_walks_at_the_mask_move_the_mask(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    sentences = ["[The nurse] met the cook and [she] liked [her] food.", "[The cook] left."]
+    columns = {"kind": ["pro"] * 2, "type": [1] * 2, "split": ["dev"] * 2, "sentence": sentences}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "wino.parquet")
+    (sample,) = pellucid.data.winobias(tmp_path / "wino.parquet", mask="[MASK]")
+    assert sample.input == "The nurse met the cook and [MASK] liked her food."
+    found = [sample.input[a:b] for a, b in sample.about["mentions"]]
+    assert found == ["The nurse", "[MASK]", "her"]
+    model = pellucid.load("pellucid/reviews-mlm")
+    walk = pellucid.explore(
+        model, sample.input, steps=1, tokens="[MASK]", preset="published", top_k=5
+    )
+    assert [walk.segments[token].text for token in walk.tokens] == ["[MASK]"]
+    assert float(walk.series["step"][1]) > 0

@@ -24,6 +24,7 @@ LEGEND = (
     f"{DRAWS} draws). Bold: the best, and what is not distinguishable from it (the interval of the "
     "difference on the same samples contains 0)."
 )
+_SHOWN = 12  # digits of a hash
 _ARROWS = {"higher": " ↑", "lower": " ↓", None: ""}
 
 
@@ -40,7 +41,26 @@ def markdown(table: StudyTable) -> str:
         lines += ["", f"### {one.title}", "", _piped([table.columns[-1], *one.measures])]
         lines.append(_piped(["---"] * (1 + len(one.measures))))
         lines += [_piped([row, *map(printed, numbers)]) for row, numbers in one.rows.items()]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", *provenance(table)]) + "\n"
+
+
+def provenance(table: StudyTable) -> list[str]:
+    """Where the numbers come from, in lines: weights, data, seed and versions, without paths."""
+    about = table.about
+    found = [
+        f"- model {name}: weights {one['weights'][:_SHOWN]}, {one['dtype']}"
+        for name, one in about.get("models", {}).items()
+    ]
+    found += [
+        f"- data {name}: {one['read']}, {count(one['samples'], 'sample')}, "
+        f"fingerprint {one['fingerprint'][:_SHOWN]}"
+        for name, one in about.get("data", {}).items()
+    ]
+    settings = about.get("settings", {})
+    repeated = settings.get("repetitions", 1)
+    said = f", {repeated} repetitions" if repeated > 1 else ""
+    versions = ", ".join(f"{name} {one}" for name, one in about.get("versions", {}).items())
+    return [*found, f"- plan {about.get('name')}, seed {settings.get('seed')}{said}; {versions}"]
 
 
 def latex(table: StudyTable) -> str:

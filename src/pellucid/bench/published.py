@@ -35,8 +35,8 @@ class Published:
         return f"Published: {self.name} ({self.about})"
 
     def plain(self) -> dict[str, Any]:
-        """As it is kept with the results of a run."""
-        return asdict(self)
+        """As it is kept with the results of a run, in JSON that knows no order of names."""
+        return {**asdict(self), "rows": list(self.rows.items())}
 
 
 def published_names() -> list[str]:
@@ -69,9 +69,14 @@ def _read(path: Path) -> Iterator[Published]:
 def published_in(about: Mapping[str, Any]) -> list[Published]:
     """The tables that were kept with the results of a run."""
     return [
-        Published(**{**one, "measures": tuple(one["measures"])})
+        Published(**{**one, "measures": tuple(one["measures"]), "rows": _rows(one["rows"])})
         for one in about.get("published", [])
     ]
+
+
+def _rows(pairs: Any) -> dict[str, tuple[float | str, ...]]:
+    """The rows in the paper's order."""
+    return {name: tuple(numbers) for name, numbers in dict(pairs).items()}
 
 
 def printed(number: float | str) -> str:
