@@ -55,8 +55,8 @@ def study():
 # ---- reading -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", plan_names())
-def test_the_plans_that_come_with_the_package_can_be_run(name):
+@pytest.mark.parametrize("name", [name for name in plan_names() if name.startswith("smoke-")])
+def test_the_small_plans_that_come_with_the_package_can_be_run(name):
     assert plan_summary(name).endswith(".")
     assert list(checked(read_plan(name)).units())
 

@@ -235,7 +235,7 @@ def test_names_and_summaries(table):
     for name, spec in table.items():
         assert spec.name == name
         assert spec.summary.endswith(".")
-        assert spec.cite or name == "random"
+        assert spec.cite or name in ("random", "uniform", "centre")  # controls
 
 
 # ---- memory --------------------------------------------------------------------------------------

@@ -492,21 +492,32 @@ class Case:
     def _seeds(self) -> tuple[int, ...]:
         return tuple(_digest(self.seed, self._purpose, item) for item in self.batch.items)
 
+    @property
+    def _sizes(self) -> list[tuple[int, ...]]:
+        """Rows and columns of the pictures."""
+        return [item.view.shape[:2] for item in self.batch.items if isinstance(item, Picture)]
+
     def randn(self) -> Tensor:
         """A standard normal number a token (b t), or a pixel where the model has no tokens (b h w).
 
         Each input draws for itself, at its own length, so padding changes nothing; it gets zero.
         """
         if self.mask.shape[1] == 0:
-            shape = [item.view.shape[:2] for item in self.batch.items if isinstance(item, Picture)]
             drawn = [
-                torch.randn(s, generator=g) for s, g in zip(shape, self.generators, strict=True)
+                torch.randn(s, generator=g)
+                for s, g in zip(self._sizes, self.generators, strict=True)
             ]
             return torch.stack(drawn).to(self.mask.device)
         out = torch.zeros(self.mask.shape)
         for row, real, generator in zip(out, self.mask.cpu(), self.generators, strict=True):
             row[real] = torch.randn(int(real.sum()), generator=generator)
         return out.to(self.mask.device)
+
+    def ones(self) -> Tensor:
+        """One for every token (b t), or pixel where the model has no tokens (b h w)."""
+        if self.mask.shape[1] == 0:
+            return torch.stack([torch.ones(size) for size in self._sizes]).to(self.mask.device)
+        return self.mask.float()
 
     # ---- inside ------------------------------------------------------------------------------
 

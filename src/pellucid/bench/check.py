@@ -8,17 +8,25 @@ from pellucid._errors import ArgumentError, UnsupportedCombination, explain_erro
 from pellucid._needs import require
 from pellucid._spec import as_method, bound_parameters
 from pellucid.adapters.base import Adapter
+from pellucid.bench.check_walks import checked_walks
 from pellucid.bench.loading import load_data, load_model
+from pellucid.bench.looking import check_kind, chunks_of, facts_of
 from pellucid.bench.plan import LABEL, PREDICTED, Entry, Plan
 from pellucid.bench.problems import Problems
-from pellucid.bench.tasks.explaining import DataFacts, Explaining, ModelFacts
+from pellucid.bench.tasks.explaining import Explaining
+from pellucid.bench.tasks.facts import ModelFacts
+from pellucid.bench.tasks.walking import Walking
 from pellucid.data import Dataset, check_labels
 from pellucid.methods import METHODS
 from pellucid.metrics import METRICS
 
 
-def checked(plan: Plan) -> Explaining:
+def checked(plan: Plan) -> Explaining | Walking:
     """The study of a plan that can be run; otherwise one error with all of its problems."""
+    return checked_walks(plan) if plan.walks else _checked_maps(plan)
+
+
+def _checked_maps(plan: Plan) -> Explaining:
     problems = Problems(plan.name)
     for entry in plan.methods:
         with problems.at(entry.place):
@@ -38,12 +46,12 @@ def checked(plan: Plan) -> Explaining:
     for entry in plan.models:
         with problems.at(entry.place):
             adapter = load_model(entry)
-            models[entry.name] = _facts(adapter)
+            models[entry.name] = facts_of(adapter)
             _check_model(plan, entry, adapter, data, problems)
             del adapter  # before the next one needs the memory
     problems.refuse_any()
     chunk = plan.settings.chunk
-    return Explaining(plan, models, {name: _chunks(found, chunk) for name, found in data.items()})
+    return Explaining(plan, models, {name: chunks_of(found, chunk) for name, found in data.items()})
 
 
 def _check_model(
@@ -67,7 +75,7 @@ def _check_model(
     for entry in plan.data:
         if entry.name in data and entry.is_for(model):
             with problems.at(entry.place):
-                _check_kind(data[entry.name], entry, model, adapter)
+                check_kind(data[entry.name], entry, model, adapter)
             if data[entry.name].kind != adapter.kind:
                 continue
             for metric in metrics:
@@ -82,18 +90,6 @@ def _check_model(
 def _known(entries: Iterable[Entry], table: object, model: Entry) -> Iterable[Entry]:
     """Those for this model whose names exist, which has been checked already."""
     return (one for one in entries if one.what in table and one.is_for(model))  # type: ignore[operator]
-
-
-def _check_kind(data: Dataset, entry: Entry, model: Entry, adapter: Adapter) -> None:
-    if data.kind != adapter.kind:
-        raise UnsupportedCombination(
-            explain_error(
-                f"model {model.name!r} does not read such data",
-                got=f"{entry.name}: {data.kind}s, for a model of {adapter.kind}s",
-                expected="models and data of one kind",
-                instead=f'models = ["..."] in {entry.place}, with the models that it is for',
-            )
-        )
 
 
 def _check_truth(data: Dataset, entry: Entry, metric: Entry) -> None:
@@ -117,17 +113,4 @@ def _nothing_for(model: Entry, part: str) -> ArgumentError:
             expected=f"one of the {part} at least",
             instead=f'models = ["{model.name}"], or leave `models` out',
         )
-    )
-
-
-def _facts(adapter: Adapter) -> ModelFacts:
-    adapter.check_state()
-    dtype = str(adapter.dtype).removeprefix("torch.")
-    return ModelFacts(adapter.name, adapter.kind, adapter.weights_hash(), dtype)
-
-
-def _chunks(data: Dataset, size: int) -> DataFacts:
-    starts = range(0, len(data), size)
-    return DataFacts(
-        data.kind, len(data), tuple(data[start : start + size].fingerprint() for start in starts)
     )

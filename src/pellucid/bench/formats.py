@@ -13,6 +13,7 @@ from typing import Any
 from pellucid._errors import ArgumentError, explain_error
 from pellucid._store import replacing
 from pellucid.bench.intervals import DRAWS
+from pellucid.bench.published import printed, published_in
 from pellucid.bench.store import Store
 from pellucid.bench.table import Cell, Group, StudyTable
 from pellucid.bench.wording import count
@@ -23,7 +24,8 @@ LEGEND = (
     f"{DRAWS} draws). Bold: the best, and what is not distinguishable from it (the interval of the "
     "difference on the same samples contains 0)."
 )
-_ARROWS = {"higher": "↑", "lower": "↓"}
+_SHOWN = 12  # digits of a hash
+_ARROWS = {"higher": " ↑", "lower": " ↓", None: ""}
 
 
 def markdown(table: StudyTable) -> str:
@@ -34,16 +36,40 @@ def markdown(table: StudyTable) -> str:
         lines += [f"### {' · '.join(part)}", "", _piped(heads), _piped(["---"] * len(heads))]
         lines += [_piped([group[-1], *_texts(table, groups, group, "**")]) for group in groups]
         lines.append("")
-    return "\n".join([*lines, LEGEND, *caveats(table)]) + "\n"
+    lines += [LEGEND, *caveats(table)]
+    for one in published_in(table.about):
+        lines += ["", f"### {one.title}", "", _piped([table.columns[-1], *one.measures])]
+        lines.append(_piped(["---"] * (1 + len(one.measures))))
+        lines += [_piped([row, *map(printed, numbers)]) for row, numbers in one.rows.items()]
+    return "\n".join([*lines, "", *provenance(table)]) + "\n"
+
+
+def provenance(table: StudyTable) -> list[str]:
+    """Where the numbers come from, in lines: weights, data, seed and versions, without paths."""
+    about = table.about
+    found = [
+        f"- model {name}: weights {one['weights'][:_SHOWN]}, {one['dtype']}"
+        for name, one in about.get("models", {}).items()
+    ]
+    found += [
+        f"- data {name}: {one['read']}, {count(one['samples'], 'sample')}, "
+        f"fingerprint {one['fingerprint'][:_SHOWN]}"
+        for name, one in about.get("data", {}).items()
+    ]
+    settings = about.get("settings", {})
+    repeated = settings.get("repetitions", 1)
+    said = f", {repeated} repetitions" if repeated > 1 else ""
+    versions = ", ".join(f"{name} {one}" for name, one in about.get("versions", {}).items())
+    return [*found, f"- plan {about.get('name')}, seed {settings.get('seed')}{said}; {versions}"]
 
 
 def latex(table: StudyTable) -> str:
     """One tabular for each model and data set, with booktabs."""
     lines: list[str] = [f"% {one}" for one in (LEGEND, *caveats(table))]
-    arrows = {"higher": r"$\uparrow$", "lower": r"$\downarrow$"}
+    arrows = {"higher": r" $\uparrow$", "lower": r" $\downarrow$", None: ""}
     for part, groups in table.parts().items():
         measures = table.measures(groups)
-        heads = [f"{_tex(m)} {arrows[_better(table, groups, m)]}" for m in measures]
+        heads = [f"{_tex(m)}{arrows[_better(table, groups, m)]}" for m in measures]
         lines += [f"% {' / '.join(part)}", rf"\begin{{tabular}}{{l{'r' * len(measures)}}}"]
         lines += [r"\toprule", " & ".join([table.columns[-1], *heads]) + r" \\", r"\midrule"]
         for group in groups:
@@ -177,12 +203,12 @@ def _texts(table: StudyTable, groups: list[Group], group: Group, bold: str) -> I
         yield f"{mark}{shown(cell)}{mark}"
 
 
-def _better(table: StudyTable, groups: list[Group], measure: str) -> str:
+def _better(table: StudyTable, groups: list[Group], measure: str) -> str | None:
     return next(c.better for c in table.cells if c.measure == measure and c.group in groups)
 
 
 def _head(table: StudyTable, groups: list[Group], measure: str) -> str:
-    return f"{measure} {_ARROWS[_better(table, groups, measure)]}"
+    return f"{measure}{_ARROWS[_better(table, groups, measure)]}"
 
 
 def _piped(cells: list[str]) -> str:

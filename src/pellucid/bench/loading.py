@@ -16,8 +16,13 @@ from pellucid.data import Dataset
 def load_model(entry: Entry) -> Adapter:
     """The model of an entry, loaded without bars."""
     check_options(load, entry.what, entry.what, **entry.options)
+    return load_plain(entry.what, **entry.options)
+
+
+def load_plain(name: str, **options: Any) -> Adapter:
+    """A model by its name alone, loaded without bars."""
     with _quiet():
-        found: Adapter = load(entry.what, **entry.options)
+        found: Adapter = load(name, **options)
         return found
 
 

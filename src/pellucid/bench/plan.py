@@ -20,6 +20,18 @@
 
 Every entry may have a `name`, by which tables call it, and data, methods and metrics may say
 `models = ["..."]`: the ones that they are for, where that is not all of them.
+
+A plan of walks has [[walks]] in place of [[methods]]; its [[metrics]] are columns of walks, all of
+them where there are none:
+
+    [walking]                    # what every walk is given, as `explore` takes it
+    steps = 1000
+
+    [[walks]]
+    walk = "SiMExp"              # an algorithm; its options may follow
+    beside = "SiMEC"             # the name of the walk that it is compared with
+
+Variables are in `variables.py`, tables of papers to show beside the results in `published.py`.
 """
 
 from __future__ import annotations
@@ -33,10 +45,16 @@ from typing import Any
 
 from pellucid._arguments import integer
 from pellucid._errors import ArgumentError, PellucidError, explain_error, unknown_name
+from pellucid._target import QUANTITIES
 from pellucid.bench.problems import Problems
+from pellucid.bench.published import Published, published_table
+from pellucid.bench.variables import filled
 
 _PLANS = Path(__file__).parent / "plans"
-_PARTS = {"models": "load", "data": "read", "methods": "method", "metrics": "metric"}
+_INPUTS = {"models": "load", "data": "read"}
+_MAPS = {**_INPUTS, "methods": "method", "metrics": "metric"}
+_WALKS = {**_INPUTS, "walks": "walk", "metrics": "metric"}
+_LEAST = {"seed": 0, "chunk": 1, "batch_size": 1, "shown": 0, "repetitions": 1}
 PREDICTED, LABEL = "predicted", "label"
 
 
@@ -61,10 +79,13 @@ class Settings:
 
     seed: int = 0
     target: str | int = PREDICTED
+    quantity: str | None = None  # of the target; None: what each method explains by itself
     chunk: int = 8  # samples of a unit
     batch_size: int = 8
     maps: bool = True  # whether scores are kept
     shown: int = 8  # samples of each data set that the report shows
+    repetitions: int = 1  # of every walk
+    published: tuple[str, ...] = ()  # tables of papers
 
 
 @dataclass(frozen=True)
@@ -77,7 +98,15 @@ class Plan:
     data: tuple[Entry, ...]
     methods: tuple[Entry, ...]
     metrics: tuple[Entry, ...]
+    walks: tuple[Entry, ...] = ()
+    walking: Mapping[str, Any] = field(default_factory=dict)
+    variables: Mapping[str, Any] = field(default_factory=dict)
     source: str = field(default="", compare=False)  # the file itself, kept with the results
+
+    @property
+    def published(self) -> list[Published]:
+        """The tables of papers that are shown beside the results."""
+        return [published_table(name) for name in self.settings.published]
 
 
 def plan_names() -> list[str]:
@@ -90,41 +119,72 @@ def plan_summary(name: str) -> str:
     return (_PLANS / f"{name}.toml").read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
 
 
-def read_plan(path: str | Path) -> Plan:
-    """Read a plan by its path, or by the name of one that comes with the package."""
+def read_plan(path: str | Path, variables: Mapping[str, Any] | None = None) -> Plan:
+    """Read a plan by its path, or by the name of one that comes with the package.
+
+    `variables` are values for what the plan leaves open.
+    """
+    text, name = plan_text(path)
+    return as_plan(_document(path, text), name, text, variables)
+
+
+def plan_text(path: str | Path) -> tuple[str, str]:
+    """The plan as it is written, and its name."""
     named = _PLANS / f"{path}.toml"
     source = named if str(path) in plan_names() else Path(path)
     try:
-        text = source.read_text(encoding="utf-8")
-        document = tomllib.loads(text)
+        return source.read_text(encoding="utf-8"), source.stem
     except OSError:
         raise _no_plan(str(path)) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ArgumentError(
-            explain_error(
-                "this plan is not a TOML file",
-                got=f"{path} ({error})",
-                expected='lines such as load = "pellucid/digits-vit" under [[models]]',
-                instead="`pellucid bench plans --show smoke-digits`, for one to start from",
-            )
-        ) from None
-    return as_plan(document, source.stem, text)
+    except UnicodeDecodeError as error:
+        raise _not_toml(path, error) from None
 
 
-def as_plan(document: Mapping[str, Any], name: str, source: str = "") -> Plan:
+def _document(path: str | Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _not_toml(path, error) from None
+
+
+def _not_toml(path: str | Path, error: Exception) -> ArgumentError:
+    return ArgumentError(
+        explain_error(
+            "this plan is not a TOML file",
+            got=f"{path} ({error})",
+            expected='lines such as load = "pellucid/digits-vit" under [[models]]',
+            instead="`pellucid bench plans --show smoke-digits`, for one to start from",
+        )
+    )
+
+
+def as_plan(
+    document: Mapping[str, Any],
+    name: str,
+    source: str = "",
+    variables: Mapping[str, Any] | None = None,
+) -> Plan:
     """The plan that a TOML document says; everything that is wrong with it is said at once."""
+    document, values = filled(document, variables or {})
     problems = Problems(name)
+    kinds, single = (_WALKS, ["study", "walking"]) if "walks" in document else (_MAPS, ["study"])
     for key in document:
         with problems.at("the file"):
-            if key not in {"study", *_PARTS}:
-                known = ["[study]", *(f"[[{part}]]" for part in _PARTS)]
+            if key not in {*single, *kinds}:
+                known = [*(f"[{one}]" for one in single), *(f"[[{part}]]" for part in kinds)]
                 raise ArgumentError(unknown_name("table", f"[{key}]", known, write="{}"))
     settings = _settings(document.get("study", {}), problems)
+    walking = document.get("walking", {})
+    with problems.at("[walking]"):
+        if not isinstance(walking, Mapping):
+            raise _wrong("a table", walking, "[walking]")
     parts = {
-        part: _entries(document.get(part), part, verb, problems) for part, verb in _PARTS.items()
+        part: _entries(document.get(part), part, verb, problems)
+        for part, verb in kinds.items()
+        if part in document or (kinds, part) != (_WALKS, "metrics")
     }
     models = {entry.name for entry in parts["models"]}
-    for entry in (*parts["data"], *parts["methods"], *parts["metrics"]):
+    for entry in (one for part, entries in parts.items() if part != "models" for one in entries):
         for model in entry.models or ():
             with problems.at(entry.place):
                 if model not in models:
@@ -132,7 +192,14 @@ def as_plan(document: Mapping[str, Any], name: str, source: str = "") -> Plan:
                         unknown_name("model", model, models, write="models = [{!r}]")
                     )
     problems.refuse_any()
-    return Plan(name, settings, **parts, source=source)
+    return Plan(
+        name,
+        settings,
+        **{"methods": (), "metrics": (), **parts},
+        walking=walking,
+        variables=values,
+        source=source,
+    )
 
 
 def _settings(table: Any, problems: Problems) -> Settings:
@@ -145,7 +212,7 @@ def _settings(table: Any, problems: Problems) -> Settings:
         with problems.at(place):
             if key not in known:
                 raise ArgumentError(unknown_name("setting", key, known, write="{} = ..."))
-    for key, least in (("seed", 0), ("chunk", 1), ("batch_size", 1), ("shown", 0)):
+    for key, least in _LEAST.items():
         with problems.at(place):
             integer(key, table.get(key, known[key].default), least)
     with problems.at(place):
@@ -155,7 +222,29 @@ def _settings(table: Any, problems: Problems) -> Settings:
         target = table.get("target", PREDICTED)
         if isinstance(target, bool) or not isinstance(target, str | int):
             raise _wrong("'predicted', 'label' or a class", target, 'target = "label"')
-    return Settings(**{key: value for key, value in table.items() if key in known})
+    with problems.at(place):
+        _check_quantity(table.get("quantity"), target)
+    names = table.get("published", [])
+    with problems.at(place):
+        if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+            raise _wrong("a list of names", names, 'published = ["tis: Table 1"]')
+        for one in names:
+            published_table(one)
+    given = {key: value for key, value in table.items() if key in known}
+    return Settings(**{**given, "published": tuple(map(str, names))})
+
+
+def _check_quantity(quantity: Any, target: Any) -> None:
+    if quantity is None:
+        return
+    if quantity not in QUANTITIES:
+        raise ArgumentError(unknown_name("quantity", quantity, QUANTITIES, write="quantity = {!r}"))
+    if target == LABEL:
+        raise _wrong(
+            "a quantity of the predicted class, or of one that is named",
+            f"quantity {quantity!r} with target 'label'",
+            'target = "predicted"',
+        )
 
 
 def _entries(tables: Any, part: str, verb: str, problems: Problems) -> tuple[Entry, ...]:

@@ -1,14 +1,14 @@
-"""What a study will cost, from one sample of everything in it."""
+"""What a study will cost, from a small part of everything in it."""
 
 from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass, replace
-from itertools import groupby
+from collections import defaultdict
+from dataclasses import dataclass
 
 from pellucid.bench.tasks.explaining import Explaining
-from pellucid.bench.tasks.measured import Desk
+from pellucid.bench.tasks.walking import Walking
 from pellucid.bench.units import Result, Unit
 
 
@@ -23,21 +23,26 @@ class Estimate:
     seconds: float
 
 
-def estimates(study: Explaining) -> list[Estimate]:
-    """Do one sample of every method on every data set, and multiply. Nothing is written."""
-    desk = Desk(study)
+def estimates(study: Explaining | Walking) -> list[Estimate]:
+    """Do a small part of every combination, and multiply. Nothing is written."""
+    groups: dict[tuple[str, ...], list[Unit]] = defaultdict(list)
+    for unit in study.units():
+        groups[tuple(unit.labels.values())].append(unit)
+    do = study.open()
     found: list[Estimate] = []
     models: set[str] = set()
-    for _, group in groupby(study.units(), key=lambda unit: tuple(unit.labels.values())):
-        units = list(group)
-        first = replace(units[0], work={**units[0].work, "count": 1})
-        if first.work["model"] not in models:  # which loads it, and warms it up
-            models.add(first.work["model"])
-            desk.do(first)
+    for labels, units in groups.items():
+        part = study.probe(units[0])[0]
+        if part.work["model"] not in models:  # which loads it, and warms it up
+            models.add(part.work["model"])
+            do(part)
         began = time.perf_counter()
-        result = desk.do(first)
+        result = do(part)
         seconds = time.perf_counter() - began
-        found.append(_estimate(units, result, seconds))
+        times = sum(study.probe(unit)[1] for unit in units)
+        samples = sum(unit.work["count"] for unit in units)
+        forwards = round(_forwards(result) * times)
+        found.append(Estimate(labels, len(units), samples, forwards, seconds * times))
     return found
 
 
@@ -51,9 +56,7 @@ def peak_memory() -> float | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30
 
 
-def _estimate(units: list[Unit], result: Result, seconds: float) -> Estimate:
-    samples = sum(unit.work["count"] for unit in units)
-    forwards = sum(row.detail.get("evaluations", 0) for row in result.rows)
-    forwards += result.rows[0].detail.get("explained_in", 0)
-    labels = tuple(units[0].labels.values())
-    return Estimate(labels, len(units), samples, forwards * samples, seconds * samples)
+def _forwards(result: Result) -> int:
+    """Of all rows, which are of one sample."""
+    forwards = sum(int(row.detail.get("evaluations", 0)) for row in result.rows)
+    return forwards + int(result.rows[0].detail.get("explained_in", 0))

@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from pellucid._references import REFERENCES
 from pellucid.bench.formats import LEGEND, caveats
+from pellucid.bench.published import Published, printed, published_in
 from pellucid.bench.seen import GRID, Heat, Seen, seen_in
 from pellucid.bench.store import Store
 from pellucid.bench.table import Cell, Group, StudyTable, table_of
@@ -50,7 +52,8 @@ def page(table: StudyTable, seen: Seen | None = None) -> str:
         element("style", Markup(_style())),
     )
     parts = [_part(table, part, groups, seen) for part, groups in table.parts().items()]
-    main = element("main", _caveats(table), *parts, _provenance(table))
+    others = [_published(one) for one in published_in(table.about)]
+    main = element("main", _caveats(table), *parts, *others, _provenance(table))
     header = element("header", element("div", element("h1", name), element("p", _summary(table))))
     colours = {"for": FOR, "against": AGAINST, "amount": AMOUNT}
     style = ";".join(f"--{key}:{' '.join(map(str, rgb))}" for key, rgb in colours.items())
@@ -99,10 +102,7 @@ def _table(table: StudyTable, groups: list[Group]) -> Markup:
     head = element(
         "tr",
         element("th", table.columns[-1], scope="col"),
-        *(
-            element("th", one, element("small", f"{better[one]} is better"), scope="col")
-            for one in measures
-        ),
+        *(element("th", one, _direction(better[one]), scope="col") for one in measures),
         element("th", "work", scope="col"),
     )
     rows = [
@@ -117,6 +117,27 @@ def _table(table: StudyTable, groups: list[Group]) -> Markup:
     words = element("p", LEGEND, class_="muted")
     grid = element("table", element("thead", head), element("tbody", *rows), class_="results")
     return join(element("div", grid, class_="scroll"), words)
+
+
+def _direction(better: str | None) -> Markup:
+    return Markup() if better is None else element("small", f"{better} is better")
+
+
+def _published(one: Published) -> Markup:
+    """A table of a paper, under the headings of ours."""
+    head = element("tr", *(element("th", name, scope="col") for name in ("", *one.measures)))
+    rows = [
+        element(
+            "tr",
+            element("th", name, scope="row"),
+            *(element("td", printed(number)) for number in numbers),
+        )
+        for name, numbers in one.rows.items()
+    ]
+    grid = element("table", element("thead", head), element("tbody", *rows), class_="results")
+    words = element("p", REFERENCES[one.cite], class_="muted")
+    scroll = element("div", grid, class_="scroll")
+    return element("section", element("h2", one.title), scroll, words, class_="input")
 
 
 def _cell(cell: Cell | None) -> Markup:

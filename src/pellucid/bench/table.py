@@ -21,7 +21,7 @@ class Cell:
 
     group: Group  # what was studied, such as model, data and method
     measure: str
-    better: str  # "higher" or "lower"
+    better: str | None  # "higher" or "lower"; None: neither is, and none is the best
     value: float | None
     interval: Interval | None  # 95 %
     samples: int
@@ -117,7 +117,7 @@ def _pool(metric: str | None) -> Pool | None:
 def _cells(
     found: Columns,
     skipped: Mapping[tuple[Group, str], Counter[str]],
-    directions: Mapping[str, str],
+    directions: Mapping[str, str | None],
 ) -> Iterator[Cell]:
     """The cells of each set of rivals: the same measure of all but the last part of a group."""
     rivals: dict[tuple[Group, str], list[Group]] = defaultdict(list)
@@ -128,7 +128,7 @@ def _cells(
         numbers = {group: found[group, measure].number() for group in groups}
         known = {group: number for group, number in numbers.items() if number is not None}
         sign = 1 if better == "higher" else -1
-        first = max(known, key=lambda group: sign * known[group], default=())
+        first = max(known, key=lambda group: sign * known[group], default=()) if better else ()
         for group in groups:
             column = found[group, measure]
             yield Cell(
@@ -139,7 +139,7 @@ def _cells(
                 interval=interval(column),
                 samples=len(column.samples),
                 skipped=skipped[group, measure],
-                best=group in known and _is_level(found[first, measure], column),
+                best=group in known and bool(first) and _is_level(found[first, measure], column),
                 first=group == first,
             )
 

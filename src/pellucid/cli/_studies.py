@@ -45,8 +45,9 @@ def print_estimates(plan: Plan) -> None:
     from pellucid.bench.wording import count, duration
     from pellucid.cli._common import print_table
 
-    found = estimates(checked(plan))
-    columns = ["model", "data", "method", "units", "samples", "forwards", "time"]
+    study = checked(plan)
+    found = estimates(study)
+    columns = [*study.about()["columns"], "units", "samples", "forwards", "time"]
     rows = [
         [
             *one.labels,
@@ -62,7 +63,7 @@ def print_estimates(plan: Plan) -> None:
     seconds, memory = sum(one.seconds for one in found), peak_memory()
     typer.echo(
         f"{count(units, 'unit')}, about {forwards:,} forwards and {duration(seconds)} one after "
-        "the other, as one sample of each says"
+        "the other, as a small part of each says"
     )
     if memory is not None:
         typer.echo(f"memory: {memory:.1f} GiB, the most that this worker held meanwhile")

@@ -36,6 +36,10 @@ ShardOf = Annotated[
 ]
 Attempts = Annotated[int, typer.Option("--attempts", help="How often a unit that fails is tried.")]
 Dry = Annotated[bool, typer.Option("--dry-run", help="Only say what it is and what it costs.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="What the plan leaves open; may be repeated."),
+]
 Format = Annotated[str, typer.Option("--format", help="md, csv, html, latex, or parquet.")]
 File = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write it to a file.")]
 Show = Annotated[
@@ -53,14 +57,17 @@ def run(
     shard: ShardOf = None,
     attempts: Attempts = 2,
     dry_run: Dry = False,
+    variables: Set = None,
 ) -> None:
     """Run a plan, or continue it: what is done is not done again."""
     from pellucid import ArgumentError
     from pellucid import bench as studies
     from pellucid._errors import explain_error
+    from pellucid.bench.variables import assignments
 
+    wanted = studies.read_plan(plan, assignments(variables or ()))
     if dry_run:
-        print_estimates(studies.read_plan(plan))
+        print_estimates(wanted)
         return
     if out is None:
         raise ArgumentError(
@@ -72,7 +79,7 @@ def run(
             )
         )
     summary = studies.run(
-        plan, out, engine=engine, workers=workers, gpus=gpus, shard=shard, attempts=attempts
+        wanted, out, engine=engine, workers=workers, gpus=gpus, shard=shard, attempts=attempts
     )
     print_summary(summary, out, shard)
 
@@ -150,12 +157,11 @@ def merge(runs: Runs, out: Out = None) -> None:
 @bench.command()
 def plans(show: Show = None) -> None:
     """List the plans that come with the package."""
-    from pellucid import bench as studies
-    from pellucid.bench.plan import plan_names, plan_summary
+    from pellucid.bench.plan import plan_names, plan_summary, plan_text
     from pellucid.cli._common import print_table
 
     if show is not None:
-        typer.echo(studies.read_plan(show).source.rstrip("\n"))
+        typer.echo(plan_text(show)[0].rstrip("\n"))
         return
     print_table(["plan", "what it is"], [[name, plan_summary(name)] for name in plan_names()])
 

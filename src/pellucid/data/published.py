@@ -8,6 +8,8 @@ from pellucid.data.dataset import Dataset
 from pellucid.data.files import text_entry
 from pellucid.data.table import parquet
 
+_PRONOUNS = ("he", "she", "him", "her", "his", "hers")
+Spans = tuple[tuple[int, int], ...]  # of characters
 SENTIMENT = ("negative", "positive")
 
 
@@ -53,17 +55,23 @@ def yelp_hat(path: str | Path) -> Dataset:
     return found.relabel(SENTIMENT)
 
 
-def winobias(path: str | Path) -> Dataset:
+def winobias(path: str | Path, *, mask: str | None = None) -> Dataset:
     """WinoBias: sentences about two people at work and a pronoun, without labels.
 
     Columns: kind ("pro" or "anti" the stereotype), type, split, sentence (with its [mentions]).
-    `about["mentions"]` says which characters of the text they are.
+    `about["mentions"]` says which characters of the text they are. `mask`, such as "[MASK]", stands
+    in place of the first of them that is a pronoun, for a model that is asked which; sentences
+    without one are then left out.
     """
     marked = parquet(path, input="sentence", about=("kind", "type", "split"))
     entries = []
     for sample in marked:
-        text, mentions = _unmarked(sample.input)
-        entries.append(text_entry(sample.id, text, None, {**sample.about, "mentions": mentions}))
+        plain = _unmarked(sample.input)
+        found = plain if mask is None else _asked(*plain, mask)
+        if found is not None:
+            text, mentions = found
+            about = {**sample.about, "mentions": mentions}
+            entries.append(text_entry(sample.id, text, None, about))
     return Dataset(marked.name, "text", tuple(entries))
 
 
@@ -77,7 +85,7 @@ def imdb(path: str | Path) -> Dataset:
     return parquet(path, input="text", label="label").relabel(SENTIMENT)
 
 
-def _unmarked(sentence: str) -> tuple[str, tuple[tuple[int, int], ...]]:
+def _unmarked(sentence: str) -> tuple[str, Spans]:
     """The text without square brackets, and the characters that each pair of them held."""
     text, mentions, start = "", [], 0
     for character in sentence:
@@ -88,3 +96,14 @@ def _unmarked(sentence: str) -> tuple[str, tuple[tuple[int, int], ...]]:
         else:
             text += character
     return text, tuple(mentions)
+
+
+def _asked(text: str, mentions: Spans, mask: str) -> tuple[str, Spans] | None:
+    """The text with the mask in place of its first pronoun, and where the mentions are then."""
+    pronouns = [(a, b) for a, b in mentions if text[a:b].casefold() in _PRONOUNS]
+    if not pronouns:
+        return None
+    start, end = pronouns[0]
+    longer = len(mask) - (end - start)
+    moved = tuple((a + longer * (a > start), b + longer * (b > start)) for a, b in mentions)
+    return text[:start] + mask + text[end:], moved

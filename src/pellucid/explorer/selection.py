@@ -114,7 +114,7 @@ def _number(one: Any, segments: Sequence[Segment]) -> int:
 
 
 def _of_word(word: str, item: Text | Picture) -> list[int]:
-    """The tokens of every occurrence of a word."""
+    """The tokens of every occurrence of a word, or of the model's own that is written so."""
     if not isinstance(item, Text):
         raise _nothing(word, item)
     found: list[int] = []
@@ -127,9 +127,10 @@ def _of_word(word: str, item: Text | Picture) -> list[int]:
         for (start, end), tokens in group_by_word(text, [span for _, span in own]):
             if text[start:end].casefold() == word.casefold():
                 found += [own[i][0] for i in tokens]
-    if not found:
+    asked = [i for i, s in enumerate(item.segments) if s.role == "special" and s.text == word]
+    if not found and not asked:
         raise _nothing(word, item)
-    return found
+    return found or asked
 
 
 def _matching(pattern: re.Pattern[str], item: Text | Picture) -> list[int]:

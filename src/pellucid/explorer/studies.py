@@ -103,6 +103,20 @@ def decoded_columns(stride: int, top: int | None) -> dict[str, Column]:
     }
 
 
+_DESCRIBED = ("steps", "seconds", "mean_step")
+_VOLUMES = ("volume_ratio, log10", "volume_ratio, log10, own axes")
+
+
+def headings() -> dict[str, str | None]:
+    """Every column that a unit can have, with the metric that it is; a plain count is none."""
+    columns = {**point_columns(1, None), **decoded_columns(1, None)}
+    found: dict[str, str | None] = dict.fromkeys(_DESCRIBED)
+    for heading, column in columns.items():
+        found[heading] = column.metric
+        found |= {f"{heading}, {name}": column.metric for name in column.more}
+    return found | dict.fromkeys(_VOLUMES, "volume_ratio")
+
+
 @dataclass(frozen=True, eq=False)
 class Unit:
     """One walk of a study, as numbers by column, and as reasons where there is none."""
@@ -302,7 +316,8 @@ def _as_long(walk: Trajectory, beside: Trajectory | None) -> int:
 def _described(walk: Trajectory) -> dict[str, float | str]:
     """What is needed to read the rest: how many steps, how long they took and were."""
     mean = float(walk.series["step"][1:].mean()) if walk.steps else "no step was taken"
-    return {"steps": walk.steps, "seconds": walk.provenance.seconds, "mean_step": mean}
+    told = walk.steps, walk.provenance.seconds, mean
+    return dict(zip(_DESCRIBED, told, strict=True))
 
 
 def _measured(
@@ -326,7 +341,7 @@ def _volumes(walk: Trajectory, beside: Trajectory) -> dict[str, float | str]:
     volumes = {key: value for key, value in found.more.items() if key.startswith("log10")}
     apart = measure_walk(walk, metric="volume_ratio", other=beside, axes="own")
     return {
-        "volume_ratio, log10": found.skipped or found.value,
-        "volume_ratio, log10, own axes": apart.skipped or apart.value,
+        _VOLUMES[0]: found.skipped or found.value,
+        _VOLUMES[1]: apart.skipped or apart.value,
         **volumes,
     }

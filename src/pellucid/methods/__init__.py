@@ -8,6 +8,7 @@ from pellucid.methods.attention_flow import attention_flow
 from pellucid.methods.attn_lrp import attn_lrp
 from pellucid.methods.bt_h import bt_h
 from pellucid.methods.bt_t import bt_t
+from pellucid.methods.centre import centre
 from pellucid.methods.conservative_lrp import conservative_lrp
 from pellucid.methods.cp_lrp import cp_lrp
 from pellucid.methods.grad_cam import grad_cam
@@ -30,6 +31,7 @@ from pellucid.methods.tam import tam
 from pellucid.methods.tis import tis
 from pellucid.methods.transformer_attribution import transformer_attribution
 from pellucid.methods.transformer_mm import transformer_mm
+from pellucid.methods.uniform import uniform
 from pellucid.methods.vit_cx import vit_cx
 from pellucid.methods.vtranm import vtranm
 
@@ -65,5 +67,7 @@ METHODS: dict[str, Method] = {
         lime,
         kernel_shap,
         random,
+        uniform,
+        centre,
     )
 }

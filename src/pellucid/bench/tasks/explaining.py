@@ -9,35 +9,17 @@ batches, which change rounding only, are left out, so that another machine can c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pellucid._json import plain
 from pellucid._spec import Method, Metric, bound_parameters
 from pellucid.bench.plan import Entry, Plan
+from pellucid.bench.tasks.facts import DataFacts, ModelFacts, about_inputs
 from pellucid.bench.units import Unit, Work, key_of
 from pellucid.bench.version import code_version
 from pellucid.methods import METHODS
 from pellucid.metrics import METRICS
-
-
-@dataclass(frozen=True)
-class ModelFacts:
-    """What is known of a model once it has been loaded."""
-
-    name: str  # as the model calls itself
-    kind: str
-    weights: str
-    dtype: str
-
-
-@dataclass(frozen=True)
-class DataFacts:
-    """What is known of a data set once it has been read."""
-
-    kind: str
-    samples: int
-    chunks: tuple[str, ...]  # a fingerprint of each
 
 
 @dataclass(frozen=True)
@@ -60,6 +42,11 @@ class Explaining:
                 work = {**labels, "start": start, "count": min(size, facts.samples - start)}
                 yield Unit(key_of({**content, "samples": fingerprint}), labels, work)
 
+    def probe(self, unit: Unit) -> tuple[Unit, float]:
+        """One of its samples, and how many it has."""
+        count = int(unit.work["count"])
+        return replace(unit, work={**unit.work, "count": 1}), float(count)
+
     def combinations(self) -> Iterator[tuple[Entry, Entry, Entry]]:
         """Each model with the data and the methods that are for it."""
         for model in self.plan.models:
@@ -80,19 +67,7 @@ class Explaining:
             "name": self.plan.name,
             "columns": ["model", "data", "method"],
             "settings": settings,
-            "models": {
-                entry.name: {"load": entry.what, **asdict(self.models[entry.name])}
-                for entry in self.plan.models
-            },
-            "data": {
-                entry.name: {
-                    "read": entry.what,
-                    "options": plain(entry.options),
-                    "samples": self.data[entry.name].samples,
-                    "fingerprint": key_of({"chunks": self.data[entry.name].chunks}),
-                }
-                for entry in self.plan.data
-            },
+            **about_inputs(self.plan, self.models, self.data),
             "methods": {
                 entry.name: _about(METHODS[entry.what], entry) for entry in self.plan.methods
             },
@@ -121,6 +96,7 @@ class Explaining:
             "method": _called(METHODS[method.what], method),
             "metrics": {one.name: _called(METRICS[one.what], one) for one in metrics},
             "target": settings.target,
+            "quantity": settings.quantity,
             "seed": settings.seed,
             "maps": settings.maps,
             "shown": settings.shown,

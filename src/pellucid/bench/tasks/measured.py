@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from pellucid._results import Explanation
 from pellucid._samples import read_sample
 from pellucid._spec import as_method, as_metric
 from pellucid._table import Scored
-from pellucid._target import Target
+from pellucid._target import Quantity, Target
 from pellucid._types import Picture
 from pellucid.adapters.base import Adapter
 from pellucid.bench.loading import load_data, load_model
@@ -53,7 +54,7 @@ class Desk:
         adapter = self._model(model)
         data = self._data(self._entries["data"][unit.work["data"]])
         start, target = unit.work["start"], self._target()
-        goal = Target.parse(None if target == LABEL else target)
+        goal = target if isinstance(target, Target) else Target.predicted()
         scored = evaluate_samples(
             adapter,
             [read_sample(adapter, one, goal) for one in data[start : start + unit.work["count"]]],
@@ -84,10 +85,13 @@ class Desk:
                 if number < self._settings.shown:
                     yield from _shown(one.explanation, number)
 
-    def _target(self) -> str | int | None:
+    def _target(self) -> str | Target:
         """What is explained, as `evaluate` takes it."""
-        target = self._settings.target
-        return None if target == PREDICTED else target
+        target, quantity = self._settings.target, self._settings.quantity
+        if target == LABEL:
+            return LABEL
+        goal = Target.parse(None if target == PREDICTED else target)
+        return replace(goal, quantity=cast(Quantity | None, quantity))
 
     def _model(self, entry: Entry) -> Adapter:
         if self._loaded is None or self._loaded[0] != entry.name:

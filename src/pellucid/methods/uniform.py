@@ -1,0 +1,15 @@
+"""The same score everywhere: the control for what a metric gives to maps that are merely flat."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from pellucid._case import Case
+from pellucid._needs import Needs
+from pellucid._spec import method
+
+
+@method(needs=Needs.NOTHING, signed=False, class_specific=False)
+def uniform(case: Case) -> Tensor:
+    """One for every token, or for every pixel of a model without tokens."""
+    return case.ones()
