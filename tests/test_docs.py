@@ -68,9 +68,9 @@ def test_the_readmes_commands_run(tmp_path, monkeypatch, capsys):
         for line in block.replace("\\\n", " ").splitlines()
         if line.startswith("pellucid ")
     ]
-    assert len(commands) == 3
+    assert len(commands) == 4
     for command in commands:
-        monkeypatch.setattr(sys, "argv", shlex.split(command))
+        monkeypatch.setattr(sys, "argv", shlex.split(command, comments=True))
         with pytest.raises(SystemExit) as stop:
             main()
         assert not stop.value.code

@@ -1,4 +1,8 @@
-"""The same score everywhere: the control for what a metric gives to maps that are merely flat."""
+"""The same score everywhere: the control for what a metric gives to maps that are merely flat.
+
+It misleads nobody who knows it: equal scores rank nothing, so a metric that prefers it to a method
+prefers nothing.
+"""
 
 from __future__ import annotations
 
