@@ -2,7 +2,6 @@
 
     python benchmarks/pets.py prepare                     # the test images, once, from parquet
     python benchmarks/pets.py run OUT.json [I/N]          # adds what OUT.json does not hold yet
-    python benchmarks/pets.py table RUN.json ...          # writes docs/results/pets.md
 
 One record a method, so that a run can stop anywhere and go on; I/N is every N-th method from the
 I-th. The images were never seen in training; the classifier (44 % of 37 breeds) was trained from
@@ -31,7 +30,6 @@ from pellucid.data import Dataset, Sample
 from pellucid.methods import METHODS
 
 PREPARED = Path(__file__).parent.parent / "training" / ".data" / "pets.npz"
-PAGE = Path(__file__).parent.parent / "docs" / "results" / "pets.md"
 PERTURBED, LEVELS, SENSITIVE, PROBED, BATCH = 100, 28, 20, 150, 100
 
 SETTINGS: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -46,7 +44,7 @@ FEWER = {"rise": {"masks": 1000}, "lime": {"samples": 1000}, "kernel_shap": {"sa
 SLOW = ("attention_flow",)  # ten seconds an image, a maximum flow for each of 257 tokens
 INSENSITIVE = ("rise", "vit_cx", "lime", "kernel_shap", "slalom")  # eleven maps cost too much
 PROBE = (
-    *("centre prior", "random", "raw_attention", "rollout", "grad_cam", "transformer_mm"),
+    *("centre", "random", "raw_attention", "rollout", "grad_cam", "transformer_mm"),
     *("vtranm", "vtranm, identity", "vtranm, residual", "vtranm, Baseline", "pullback", "tis"),
 )
 
@@ -58,21 +56,11 @@ PERTURBATION = ("positive_perturbation", "negative_perturbation")
 BASELINES = ("mean", "blur", "black", "random")
 
 
-def centre_prior(case: pellucid.Case) -> torch.Tensor:
-    """A control that knows no model: the nearer to the middle, the higher."""
-    height, width = case.batch.items[0].grid
-    y = torch.linspace(-1, 1, height)[:, None]
-    x = torch.linspace(-1, 1, width)[None]
-    found = torch.zeros(case.mask.shape)
-    found[case.content.cpu()] = (-(x**2 + y**2)).flatten().repeat(len(found))
-    return found
-
-
 def asked() -> dict[str, tuple[Any, dict[str, Any]]]:
-    """All configured methods by name, the controls first."""
+    """All configured methods by name, the controls among them."""
     of_images = {name: one for name, one in METHODS.items() if "image" in one.kinds}
     known = {name: (name, FEWER.get(name, {})) for name in of_images if name not in SLOW}
-    return {"centre prior": (centre_prior, {}), "random": ("random", {}), **known, **SETTINGS}
+    return {**known, **SETTINGS}
 
 
 # ---- data ----------------------------------------------------------------------------------------
@@ -141,7 +129,7 @@ def record(model: Any, data: Dataset, correct: Dataset, method: Any, name: str) 
     }
     if name in PROBE:
         found["probe"] = scores(correct, probe)
-    if name.split(",")[0] not in (*INSENSITIVE, "centre prior"):
+    if name.split(",")[0] not in INSENSITIVE:
         found["sensitivity"] = scores(data[:SENSITIVE], ["max_sensitivity"])
     return found | {"seconds": time.perf_counter() - began}
 
