@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -158,6 +159,34 @@ def test_infidelity_of_an_image_is_that_of_captum(by, scale, captum_metrics):
     assert ours.value == pytest.approx(theirs, rel=1e-6)
 
 
+def test_max_sensitivity_is_that_of_captum(captum_metrics):
+    model = build("vit", dtype=torch.float64)
+    target = Target.logit(1)
+    found = pellucid.explain(
+        model, sample_inputs(model)[0], method="gradient", reduce="sum", target=target
+    )
+    ours = pellucid.measure(model, found, metric="max_sensitivity", samples=6, radius=0.3)
+    case = Case(model, model.batch([found.item], target), target, spec=METRICS["max_sensitivity"])
+    noise = torch.stack([torch.rand(case.pixels.shape[1:], generator=case.generator(0, j))
+                         for j in range(6)]).double()  # fmt: skip
+
+    def explained(inputs):
+        pixels = inputs[0] if isinstance(inputs, tuple) else inputs  # it gives either
+        pixels = pixels.detach().requires_grad_()
+        with torch.enable_grad():
+            total = model.module(pixel_values=pixels).logits[:, 1].sum()
+        (slope,) = torch.autograd.grad(total, pixels)
+        return (slope.sum(dim=1),)
+
+    theirs = captum_metrics.sensitivity_max(
+        explained,
+        case.pixels,
+        perturb_func=lambda pixels: pixels + 0.3 * (2 * noise - 1),
+        n_perturb_samples=6,
+    )
+    assert ours.value == pytest.approx(float(theirs), rel=1e-6)
+
+
 # ---- quantus and scikit-image --------------------------------------------------------------------
 
 
@@ -195,6 +224,79 @@ def test_the_accuracy_of_road_is_that_of_quantus(quantus):
             logits = model.module(pixel_values=changed[None]).logits[0]
         correct.append(float(logits.argmax() == found.index))
     assert list(ours.curve) == correct
+
+
+class Pixels(torch.nn.Module):
+    """Two logits of an image: a weighted sum of its pixels, and nothing."""
+
+    def __init__(self):
+        super().__init__()
+        weights = torch.arange(64, dtype=torch.float32).roll(17).view(8, 8) / 64
+        self.weights = torch.nn.Parameter(weights - 0.4)
+
+    def forward(self, pixels):
+        seen = (pixels[:, 0] * self.weights).flatten(1).sum(dim=1)
+        return torch.stack([seen, torch.zeros_like(seen)], dim=1)
+
+
+def grey_explained(scores):
+    """A model of one channel, a picture, and these scores of its pixels."""
+    model = pellucid.adapt(
+        Pixels().eval(), pellucid.Resize((8, 8), mean=(0.0,), std=(1.0,)), labels=["a", "b"]
+    )
+    picture = GENERATOR.integers(40, 255, (8, 8), dtype=np.uint8)
+    found = pellucid.explain(model, picture, method="random", target=0)
+    return model, replace(found, scores=torch.as_tensor(scores, dtype=torch.float32))
+
+
+def test_pixel_flipping_is_that_of_quantus(quantus):
+    """Its curve begins after the first flip and is not normalised, as its definition says."""
+    model, found = grey_explained(GENERATOR.permutation(64).reshape(8, 8))
+    ours = pellucid.measure(
+        model, found, metric="deletion", steps=16, baseline="black", target="a"
+    ).curve
+    (x,) = (one.numpy() for one in model.batch([found.item], Target.logit(0)).inputs.values())
+    flipping = quantus.PixelFlipping(
+        features_in_step=4, perturb_baseline=0.0, normalise=False, abs=False,
+        disable_warnings=True, display_progressbar=False,
+    )  # fmt: skip
+    (theirs,) = flipping(
+        model=model.module, x_batch=x, y_batch=np.array([0]),
+        a_batch=found.scores.numpy()[None, None], softmax=True, device="cpu",
+    )  # fmt: skip
+    np.testing.assert_allclose(ours[1:], theirs, atol=1e-6)
+
+
+def test_sparseness_is_that_of_quantus(quantus):
+    model, found = grey_explained(GENERATOR.random((8, 8)))
+    ours = pellucid.measure(model, found, metric="sparseness").value
+    measure = quantus.Sparseness(
+        abs=False, normalise=False, disable_warnings=True, display_progressbar=False
+    )
+    one = np.zeros((1, 1, 8, 8), dtype=np.float32)
+    (theirs,) = measure(
+        model=model.module, x_batch=one, y_batch=np.array([0]),
+        a_batch=found.scores.double().numpy()[None, None], device="cpu",
+    )  # fmt: skip
+    assert ours == pytest.approx(theirs, abs=1e-6)
+
+
+@pytest.mark.parametrize("hit", [True, False])
+def test_the_pointing_game_is_that_of_quantus(hit, quantus):
+    scores = GENERATOR.random((8, 8))
+    scores[2, 3] = 2.0
+    mask = np.zeros((8, 8), dtype=int)
+    mask[(slice(1, 4), slice(2, 5)) if hit else (slice(5, 8), slice(5, 8))] = 1
+    model, found = grey_explained(scores)
+    ours = pellucid.measure(model, found, metric="pointing_game", truth=mask).value
+    game = quantus.PointingGame(
+        abs=False, normalise=False, disable_warnings=True, display_progressbar=False
+    )
+    (theirs,) = game(
+        model=model.module, x_batch=np.zeros((1, 1, 8, 8), np.float32), y_batch=np.array([0]),
+        a_batch=scores[None, None], s_batch=mask[None, None].astype(bool), device="cpu",
+    )  # fmt: skip
+    assert ours == float(theirs) == float(hit)
 
 
 def test_structural_similarity_is_that_of_scikit_image():
